@@ -147,7 +147,7 @@ class Device(asyncio.Protocol):
 
 
 def requests(path: str, count: int) -> list[bytes]:
-    """Whole requests, head and body, for reports that nobody has sent before."""
+    """Whole requests, head and body, for reports that were never sent before."""
     head = f"POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: {REPORT}\r\ncontent-length: {crowd.SIZE}\r\n\r\n"
     return [head.encode() + body for body in report_bodies(count)]
 

@@ -57,7 +57,7 @@ started, used = time.perf_counter(), time.process_time()
 {code}
 seconds, used = time.perf_counter() - started, time.process_time() - used
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-# What the system calls the peak of a process begins with that of whoever started it; Linux also knows its own.
+# What the system calls the peak of a process begins with that of its parent; Linux also knows its own.
 if Path('/proc/self/status').exists():
     peak = int(re.search(r'VmHWM:\\s*(\\d+)', Path('/proc/self/status').read_text())[1]) * 1024
 print(seconds, used, peak)

@@ -59,7 +59,10 @@ class Role(Enum):
 
     @property
     def tells_apart(self) -> bool:
-        """Whether records are found by it; survey weights follow from what people are, and few share one."""
+        """Whether records are found by it.
+
+        Survey weights follow from what people are, and few share one.
+        """
         return self in (Role.QUASI_IDENTIFIER, Role.WEIGHT)
 
 
@@ -106,7 +109,7 @@ class Domain:
 
 @dataclass(frozen=True)
 class Weighting:
-    """How survey weights are published: coarser, so that fewer records can be told apart by them.
+    """How survey weights are published: coarser, so that they distinguish fewer records.
 
     round  the step that they are multiples of; None for no rounding
     trim   what a larger weight is published as; None for no limit
@@ -164,7 +167,9 @@ class Distributions:
         return replace(self, prior=prior, stated=self.known)
 
     def among(self, allowed: Ints) -> Distributions:
-        """The same given that the value is one of these, adding up to one; None where none of them is expected.
+        """The same given that the value is one of these, adding up to one.
+
+        None where none of them is expected.
 
         >>> Distributions(np.array([0.2, 0.2, 0.6])).among(np.array([0, 2])).prior
         array([0.25, 0.75])
@@ -265,7 +270,10 @@ class Attribute:
     shared_by: str = ""
 
     def expected(self, condition: Condition) -> Distributions:
-        """The distributions of the records under one of its conditions; everybody's where it is none of them."""
+        """The distributions of the records under one of its conditions.
+
+        Everybody's where it is none of them.
+        """
         return self._conditional.get(condition, self.distributions)
 
     @cached_property

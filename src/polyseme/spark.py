@@ -68,7 +68,7 @@ __all__ = [
 
 
 def attack_by_sample(release: Release, sample: int) -> Findings:
-    """What adversaries find in about so many records of a release that Spark reads."""
+    """What attacks find in about so many records of a release that Spark reads."""
     asked: Any = sample
     if not isinstance(asked, int) or asked < 1:
         raise QuestionError(
@@ -92,7 +92,10 @@ def _refuse_classes(release: Release) -> None:
 
 
 def sampled(release: Release, sample: int) -> Release:
-    """About so many records, each with the same chance, as a release in memory; all where there are no more."""
+    """About so many records, each with the same chance, as a release in memory.
+
+    All where there are no more.
+    """
     source = release.reader
     if not isinstance(source, SparkSource):
         raise ReleaseError("not a release that Spark reads")
@@ -132,7 +135,7 @@ def anonymize(
     token: Cancellation | None = options.get("cancellation")
     source = open_table(data, rules, spark=spark, master=master, cancellation=token)
     refuse_existing(Path(out), bool(options.get("overwrite")))
-    engine = SparkEngine(spark, master, files)  # what is wrong with its options is told before Spark starts
+    engine = SparkEngine(spark, master, files)  # wrong options are reported before Spark starts
     found = session(spark, master)
     if SparkSource.beneath(source) is None:
         source = CountedByWorkers(source, found, token)
@@ -192,7 +195,10 @@ def estimate(
     master: str | None = None,
     **options: Any,
 ) -> Estimate:
-    """The cross-tabulation of true values; Spark counts the sets. Options as for `polyseme.estimate`."""
+    """The cross-tabulation of true values; Spark counts the sets.
+
+    Options as for `polyseme.estimate`.
+    """
     return local_estimate.estimate(open_release(release, spark=spark, master=master), of, by, **options)
 
 
@@ -206,7 +212,10 @@ def risk(
     master: str | None = None,
     **written: Any,
 ) -> Risk:
-    """How exposed the records of a table are; Spark counts the classes. Options as for `polyseme.risk`."""
+    """How exposed the records of a table are; Spark counts the classes.
+
+    Options as for `polyseme.risk`.
+    """
     if is_frame(data) or _is_name(data):
         source: Source = _framed(session(spark, master), data)
     else:
@@ -218,7 +227,7 @@ def risk(
 def attack(
     release: Release | str | Path, *, sample: int = 100_000, spark: Any = None, master: str | None = None
 ) -> Findings:
-    """What adversaries find in a random sample of a release, which says how many of how many records it is.
+    """What attacks find in a random sample of a release; the findings state its size.
 
     sample  records that are brought here, about; all of them where there are no more. Who has how many others like him
             is counted by Spark, in all records
@@ -254,7 +263,7 @@ def _framed(spark: Any, data: Any, cancellation: Cancellation | None = None) -> 
 
     try:
         frame = spark.read.table(data)
-        _ = frame.columns  # a Connect server is asked only now
+        _ = frame.columns  # a Connect server is contacted only now
     except PySparkException:
         raise QuestionError(
             f"neither a file nor a table that Spark knows is called '{data}'", "tables are named as in db.visits"

@@ -1,4 +1,4 @@
-"""The first hour of a new user: a table nobody prepared goes through `init` and `anonymize` untouched."""
+"""The first hour of a new user: an unprepared table goes through `init` and `anonymize` untouched."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def names(policy: ps.Policy, role: Role) -> list[str]:
 
 
 def require_promised_linkage(policy: ps.Policy, release: ps.Release, original: Path) -> None:
-    """Whoever knows every quasi-identifier of somebody finds five records at least, and no other column tells more."""
+    """An attacker who knows all quasi-identifiers of a person finds five records or more; other columns add nothing."""
     frame = pl.read_parquet(release.folder / "data.parquet")
     keys = names(policy, Role.QUASI_IDENTIFIER)
     assert frame.group_by(keys).len()["len"].min() >= 5

@@ -86,7 +86,7 @@ def test_the_other_release_is_another_one(work: Path, tmp_path: Path) -> None:
     assert any(found.attack == "repetition" for found in ps.attack(release, other=again))
 
 
-# -- files that are in the way, and names that nobody gave -------------------------------------------------------------
+# -- files that are in the way, and names that were not given ----------------------------------------------------------
 
 
 def test_a_report_replaces_reports_only(work: Path, tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_a_folder_is_no_place_for_a_file(work: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["report", "estimate", "anonymize", "init", "ledger"])
-def test_temporary_names_are_nobodys_business(
+def test_temporary_names_are_not_shown(
     work: Path, tmp_path: Path, command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The system refuses to make anything under a temporary name."""

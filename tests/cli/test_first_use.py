@@ -325,7 +325,7 @@ def _tampered(
     promise: str = "diversity: {l: 2}",
     **how: Any,
 ) -> Path:
-    """A release changed by somebody who knows how to mend every checksum."""
+    """A release changed by an attacker who knows how to repair every checksum."""
     body = f"    domain: [a, b, c, d, e, f, g, h]\n    distance: {{line: rank}}\n    protect: {{{promise}}}\n"
     ps.anonymize(people(), policy("letter", body), folder / "r", **how)
     document = json.loads((folder / "r" / "manifest.json").read_text())
@@ -427,7 +427,7 @@ def test_a_manifest_that_makes_no_sense_is_refused(tmp_path: Path, edit: Any) ->
         ps.verify(_tampered(tmp_path, lambda frame, document: (edit(document), frame)[1]))
 
 
-def test_the_plan_names_the_values_that_nobody_can_tell_apart() -> None:
+def test_the_plan_names_the_values_that_cannot_be_distinguished() -> None:
     ranks = ", ".join(f"r{number}" for number in range(1, 15))
     body = f"    domain: [{ranks}]\n    distance: {{line: rank}}\n    protect: {{semantic-diversity: {{l: 2, d: 7}}}}\n"
     made = ps.plan(policy("letter", body))
@@ -478,7 +478,7 @@ attributes:
     assert any("reference distribution is that of the records" in warning for warning in heard)
 
 
-def test_a_plan_for_columns_nobody_named_asks_for_the_table() -> None:
+def test_a_plan_for_unnamed_columns_asks_for_the_table() -> None:
     rules = ps.Policy.loads("protect-all-but: [sex]\nprotect: {diversity: {l: 2}}\n")
     with pytest.raises(ps.PolicyError, match="--data"):
         ps.plan(rules)
@@ -500,7 +500,7 @@ def test_a_record_in_place_of_the_header_is_not_shown(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("promise", ["ldp: {epsilon: 2, size: 1}", "ldp: {epsilon: 1, size: 3}", "closeness: {t: 0.3}"])
-def test_nobody_takes_a_set_at_its_word_that_may_be_a_lie(promise: str) -> None:
+def test_no_attacker_trusts_a_set_that_may_be_a_lie(promise: str) -> None:
     body = f"    domain: [a, b, c, d, e, f, g, h]\n    protect: {{{promise}}}\n"
     release = ps.anonymize(people(), policy("letter", body))
     assert not [finding.attack for finding in ps.attack(release) if finding.exceeded]

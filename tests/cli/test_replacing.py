@@ -1,4 +1,4 @@
-"""`--force` replaces what the command itself writes, and never somebody's table."""
+"""`--force` replaces what the command itself writes, and never a user's table."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_only_its_own_kind_is_replaced(command: tuple[str, ...], table: Path, tm
     assert table.read_text() == TABLE
     out.write_text("")
     assert polyseme(*command, "out.csv", "--force", cwd=tmp_path).returncode == 0
-    if command[0] != "prior":  # whose numbers are drawn anew
+    if command[0] != "prior":  # whose numbers are drawn again
         assert out.read_text() == first
 
 

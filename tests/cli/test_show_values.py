@@ -180,7 +180,7 @@ def test_sightings_add_up() -> None:
     assert Sightings.of({"a": (1, 3)}, [3]).words() == "in row 3"
 
 
-def test_no_more_values_are_kept_than_anybody_reads() -> None:
+def test_no_more_values_are_kept_than_users_read() -> None:
     many = Sightings.of({str(number): (1, number) for number in range(5_000)}, range(5))
     assert len(many.values) == 1_000
     assert many.count == 5_000

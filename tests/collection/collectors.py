@@ -35,7 +35,7 @@ def free_port() -> int:
 
 @dataclass
 class Process:
-    """`polyseme collect serve`, as anybody starts it."""
+    """`polyseme collect serve`, as an operator starts it."""
 
     store: str
     options: tuple[str, ...] = ()

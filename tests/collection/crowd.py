@@ -42,7 +42,7 @@ SIZE = 512
 
 
 def people(rows: int, seed: int = 7) -> pl.DataFrame:
-    """True records; nobody has what is impossible."""
+    """True records; none has an impossible value."""
     draw = np.random.default_rng(seed)
     sex, age = draw.choice(SEXES, rows), draw.choice(AGES, rows, p=[0.3, 0.5, 0.2])
     shares = np.array([0.3, 0.05, 0.15, 0.05, 0.1, 0.1, 0.1, 0.1, 0.05])

@@ -36,7 +36,7 @@ def _programs() -> Path | None:
 
 
 def _user() -> str | None:
-    """Whom to be: the server refuses to run as root. None where there is nobody else."""
+    """The user to run as: the server refuses to run as root. None where there is no other user."""
     if os.geteuid() != 0:
         return pwd.getpwuid(os.geteuid()).pw_name
     users = {entry.pw_name for entry in pwd.getpwall()}
@@ -61,7 +61,7 @@ class PostgresServer:
         assert programs is not None
         assert user is not None
         self._programs, self._user = programs, user
-        memory = Path("/dev/shm")  # noqa: S108 - a folder that nobody else can enter is made in it
+        memory = Path("/dev/shm")  # noqa: S108 - a folder that no other user can enter is made in it
         self.folder = Path(tempfile.mkdtemp(prefix="polyseme-pg-", dir=memory if quick and memory.is_dir() else None))
         self._numbers = count()
         if os.geteuid() == 0:
@@ -106,7 +106,7 @@ class PostgresServer:
         return f"postgresql:///{database}?host={self.folder}&user=polyseme"
 
     def new_database(self) -> str:
-        """The address of a database that nobody used before."""
+        """The address of a database that was never used before."""
         name = f"test_{next(self._numbers)}"
         with psycopg.connect(self.address("postgres"), autocommit=True) as connection:
             connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))

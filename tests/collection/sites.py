@@ -20,7 +20,7 @@ NewPage = Callable[..., Any]
 
 
 def _lasting_ports() -> tuple[int, int]:
-    """Two ports that nobody takes while the collector is away: the system gives out others."""
+    """Two ports that stay free while the collector is away: the system gives out others."""
     while True:
         first, second = random.SystemRandom().sample(range(20_000, 32_000), 2)
         if _free(first) and _free(second):

@@ -32,7 +32,7 @@ SIGNED = {"tokens": "blind-rsa", "size": 2_048, "issuer": {"address": "https://i
 
 @pytest.fixture(scope="module")
 def release(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ps.Release]:
-    """200 people have answered; nobody is left out, as everybody shares their open values with four others."""
+    """200 people have answered; none is left out, as each shares their open values with four others."""
     folder = tmp_path_factory.mktemp("collected")
     store = open_store(f"sqlite:///{folder}/reports.db")
     document = crowd.document(minimum=150, tokens="none", **DATES)

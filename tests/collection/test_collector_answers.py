@@ -144,7 +144,7 @@ WRONG: dict[str, tuple[Any, int, str]] = {
         "malformed",
     ),
     "a fraction for a code": (lambda good: crowd.padded({**good, "open": {"sex": 1.0, "age": 1}}), 400, "malformed"),
-    "a token that nobody asked for": (lambda good: crowd.padded({**good, "token": MARK}), 400, "malformed"),
+    "a token that the campaign does not use": (lambda good: crowd.padded({**good, "token": MARK}), 400, "malformed"),
     "a negative code": (lambda good: crowd.padded({**good, "open": {"sex": -1, "age": 1}}), 422, "impossible"),
     "a code beyond the domain": (lambda good: crowd.padded({**good, "open": {"sex": 2, "age": 1}}), 422, "impossible"),
     "candidates that descend": (lambda good: changed(good, income=[5, 3]), 422, "impossible"),

@@ -236,7 +236,7 @@ def test_the_disk_is_synced_before_the_answer_leaves(tmp_path: Path) -> None:
 
 
 @pytest.mark.lane
-def test_what_is_left_behind_names_nobody(tmp_path: Path) -> None:
+def test_what_is_left_behind_names_no_respondent(tmp_path: Path) -> None:
     """Neither store nor log holds an address, an agent or a time of a report."""
     address = f"sqlite:///{tmp_path}/reports.db"
     store = open_store(address)

@@ -200,7 +200,7 @@ def test_a_report_leaves_the_queue_or_is_withdrawn(queue, campaign):
         withdraw(queue, HERE, second.id, taken)
 
 
-def test_a_report_that_is_being_sent_is_nobody_elses(queue, campaign):
+def test_a_report_that_is_being_sent_belongs_to_one_sender(queue, campaign):
     put(queue, campaign)
     assert queue.claim(10.0, 60.0) is not None
     assert queue.claim(11.0, 60.0) is None
@@ -300,7 +300,7 @@ def test_over_http(queue, campaign, server):
     "said", [b"<html>Welcome to our hotel</html>", b"", b'{"status":"fine"}', b"[]", b"x" * 100_000]
 )
 @pytest.mark.parametrize("status", [200, 201, 403, 404, 410])
-def test_an_answer_of_somebody_else_is_none(queue, campaign, server, status, said):
+def test_an_answer_of_another_server_is_none(queue, campaign, server, status, said):
     put(queue, campaign)
     server.answers = [(status, said)]
     assert send(queue, f"http://127.0.0.1:{server.server_port}").waiting == 1

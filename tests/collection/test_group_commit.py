@@ -1,4 +1,4 @@
-"""The writer: what is waiting is one transaction, and nobody hears of it before it is over."""
+"""The writer: what is waiting is one transaction, and is acknowledged only when it is over."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ async def gathered(writer: Writer, count: int) -> None:
         await asyncio.sleep(0)
 
 
-def test_a_lonely_report_waits_for_nobody() -> None:
+def test_a_lonely_report_does_not_wait() -> None:
     async def story(writer: Writer, store: Slow) -> None:
         assert await writer.submit(entry(1)) is Outcome.STORED
         assert store.batches == [[1]]
@@ -170,7 +170,7 @@ def test_stopping_stores_what_waits_and_takes_nothing_more() -> None:
     asyncio.run(whole())
 
 
-def test_a_device_that_hangs_up_disturbs_nobody() -> None:
+def test_a_device_that_hangs_up_disturbs_no_other() -> None:
     async def story(writer: Writer, store: Slow) -> None:
         tasks = [asyncio.create_task(writer.submit(entry(number))) for number in range(3)]
         await gathered(writer, 3)

@@ -106,7 +106,7 @@ def test_a_blind_token_is_good_for_one_report(store: str, tmp_path: Path) -> Non
         assert other.id == first.id
         assert other.sets != first.sets
         assert way.post(url, other.body(size), kind).status == 409
-        # Nobody has signed this one.
+        # This one is not signed.
         forged = to_text(bytes([from_text(token)[0] ^ 1]) + from_text(token)[1:])
         assert way.post(url, answer(campaign, RECORD, token=forged).body(size), kind).status == 401
     assert stored(store, campaign) == 1

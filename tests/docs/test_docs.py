@@ -168,7 +168,7 @@ def _collected(command: str, workplace: Path, folder: Path) -> None:
 
 
 ELSEWHERE_TRIED = ("collect serve", "collect relay", "issuer serve", "--engine spark")
-"""Until somebody stops them: see tests/collection; with a cluster: see tests/spark."""
+"""Until the user stops them: see tests/collection; with a cluster: see tests/spark."""
 
 
 @pytest.mark.parametrize("path", HELPS)

@@ -1,4 +1,4 @@
-"""The documentation as a site: whole, and in need of nobody else; what its pages show is what the commands say."""
+"""The documentation as a site: complete, and without other hosts; what its pages show is what the commands say."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def test_the_decoys_of_a_person_do_not_depend_on_how_the_key_is_stored(tmp_path:
         ([[1], [2]], "a column of type list"),
     ],
 )
-def test_record_keys_that_tell_nobody_apart_are_refused(tmp_path: Path, ids: list, what: str) -> None:
+def test_record_keys_that_distinguish_no_people_are_refused(tmp_path: Path, ids: list, what: str) -> None:
     with pytest.raises(TableError, match=what) as caught:
         sticky(pl.Series(ids), tmp_path)
     assert "2.5" not in str(caught.value)

@@ -67,7 +67,7 @@ def test_as_few_numbers_as_hold_them(size: int, candidates: int, columns: int, k
     assert (packing.columns, packing.type) == (columns, kind)
 
 
-def test_nobody_is_packed_too() -> None:
+def test_an_empty_table_is_packed_too() -> None:
     packing = Packing(2**15, 6)
     columns = packing.packed(np.zeros((0, 6), dtype=np.int32))
     assert [(len(column), column.type) for column in columns] == [(0, packing.type)] * packing.columns

@@ -97,7 +97,7 @@ def test_a_table_is_published_in_parts(small: pytest.MonkeyPatch, models: str, s
     assert engine.hired == 1
     shown, manifest = release.to_polars(), release.manifest
     there = table.filter(pl.col("ill") != "?")
-    # Nobody is lost, nobody doubled, and everybody has the own value.
+    # No record is lost or doubled, and each has its own value.
     assert shown["weight"].sort().equals(there["weight"].sort())
     assert (manifest.records, manifest.dropped) == (there.height, ROWS - there.height)
     true = shown.join(table, on="weight", suffix=" true")
@@ -107,7 +107,7 @@ def test_a_table_is_published_in_parts(small: pytest.MonkeyPatch, models: str, s
     pairs = true.select("town true", "town").unique().rows()
     # Nothing is listed where every label is a value.
     assert all(here in town.stands_for.get(shows, (shows,)) for here, shows in pairs)
-    # Whoever reads it finds as many classes as the manifest says, and that everything holds.
+    # A reader finds as many classes as the manifest says, and that everything holds.
     assert manifest.applied is not None
     assert manifest.applied.classes == shown.group_by("age", "town").len().height
     assert ps.verify(release).holds

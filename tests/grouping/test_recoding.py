@@ -347,7 +347,7 @@ method: full-domain
     assert set(rows(release)["age"]) == {"[0, 40)", "[40, 80)", "[80, 120)"}
     assert len(release.manifest.sets[0].strata.members) == 4
     assert ps.verify(release).holds
-    # At level 0 nobody has a value that the prior lists: that must not pass in silence.
+    # At level 0 no record has a value that the prior lists: that must not pass in silence.
     fine = (text % "insensitive").replace("k: 20", "k: 1")
     with pytest.raises(ps.PolicyError, match=r"ill\.prior: no record has a value of 'age' that the prior lists"):
         ps.anonymize(patients(), ps.Policy.loads(fine, tmp_path), **QUIET)

@@ -68,7 +68,7 @@ def in_memory(frame: pl.DataFrame) -> FrameSource:
 
 
 class CountedElsewhere(FrameSource):
-    """A table whose rows somebody else counts and hands over in any order; nobody here can read them one by one."""
+    """A table whose rows another program counts and returns in any order; they cannot be read one by one."""
 
     def counted(self, columns: Sequence[str]) -> Iterator[tuple[pa.RecordBatch, Any]]:
         names = list(columns)

@@ -42,7 +42,7 @@ def test_stronger_penalties_use_fewer_parameters_down_to_none():
 @pytest.mark.parametrize("strength", [30.0, 100.0, 3000.0])
 @pytest.mark.parametrize("groups", [1, 2])
 def test_leaving_out_agrees_with_fits_that_do_leave_out(strength, groups):
-    """The simpler table is made anew for each report left out: a product of margins, or of neighbours' averages."""
+    """The simpler table is made again for each report left out: a product of margins, or of neighbours' averages."""
     mechanisms = [line(6, 2, 2), plain(4, 2, 0.9)] if groups == 2 else [line(12, 2, 2)]
     rng = np.random.default_rng(0)
     left = rng.binomial(mechanisms[0].size - 1, 0.4, 1000)

@@ -1,7 +1,7 @@
 """Nominal 95% intervals hold the truth at least 93% of the time, and 90% for every class of cells of every truth.
 
 They are not needlessly long either: on the same reports, at most `WIDEST` times the honest intervals of `inverse`, and
-those at most `WIDEST` times the normal interval of somebody who knows how much the estimate varies.
+those at most `WIDEST` times the normal interval of an analyst who knows how much the estimate varies.
 """
 
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""How often somebody is right who knows the groups of a release, against the exact law."""
+"""How often an attacker who knows the groups of a release is right, against the exact law."""
 
 from __future__ import annotations
 

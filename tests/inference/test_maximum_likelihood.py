@@ -230,7 +230,7 @@ def test_profile_path_equals_a_general_solver(sign):
             assert loss_at(sign * contrast, rise + 0.05) > 3.84
 
 
-def test_values_nobody_reported_are_zero():
+def test_values_that_were_not_reported_are_zero():
     sets = np.array([[0, 2], [0, 3]])
     reports = Reports((sets,), np.zeros(2, dtype=np.int64), np.array([5, 6]), 1)
     fit = ESTIMATORS["ml"].fit(reports, [line(5, 2, 2)])

@@ -76,7 +76,7 @@ def test_a_group_whose_people_have_more_records_than_others_is_seen(tmp_path: Pa
         truth = np.bincount(state[ward == "south"], minlength=8)
         held.append((table.low[south] <= truth) & (truth <= table.high[south]))
         widths.append((table.high - table.low)[south].mean())
-        # The same 50 people with one record each, ten times over: nobody can know more about them.
+        # The same 50 people with one record each, ten times over: no analyst can know more about them.
         once = frame.filter(pl.col("ward") == "south").unique("person", maintain_order=True)
         alone = ps.anonymize(once, policy, key_file=fixed_key(tmp_path, f"ward {number}"))
         direct = ps.estimate(alone, of=["state"], estimator="ml")

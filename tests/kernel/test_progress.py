@@ -1,4 +1,4 @@
-"""Long work says how far it is to whoever listens, and to nobody else."""
+"""Long work reports its progress to its listeners, and to no other."""
 
 from __future__ import annotations
 

@@ -233,7 +233,7 @@ def test_the_hierarchy_of_a_model_goes_by_the_rule(turn: int) -> None:
     assert worst == pytest.approx([worst[0]] * 3)
 
 
-# -- the verdict on a table of somebody else -------------------------------------------------------------------------
+# -- the verdict on a table of another program -----------------------------------------------------------------------
 
 
 def verdict(folder: Path, table: str | pl.DataFrame, rules: str, **files: str) -> tuple[bool, float | None]:

@@ -1,4 +1,4 @@
-"""Buckets: nobody can suppress less, and every group passes the model it was made for."""
+"""Buckets: no method can suppress less, and every group passes the model it was made for."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ method: {method}
     lists = frame.group_by("group").agg("code")
     lists = lists.with_columns(ill=pl.Series(pl.from_arrow(dealer.listed(pa.array(lists["code"].to_list())))))
     published = frame.drop("code").join(lists.drop("code"), on="group").with_columns(pl.col("group") + 1)
-    # What is published is what one machine publishes: the same columns, as many groups, nobody lost, every value there.
+    # Published is what one machine publishes: the same columns, as many groups, no record lost, all values there.
     here = ps.anonymize(table, asked, seed=1, warn=lambda text: None, accept_risk=True)
     assert made.applied == here.manifest.applied
     assert made.dropped == table.filter(ill="?").height == here.manifest.dropped

@@ -103,7 +103,7 @@ def test_the_whole_is_its_parts(seed, asked, share, parts, ordered, halved):
 @settings(max_examples=20)
 @given(seed=st.integers(0, 10**6), ordered=st.booleans())
 def test_one_part_is_the_whole_table(seed, ordered):
-    """So it is where nobody was drawn for the sample."""
+    """So it is where no record was drawn for the sample."""
     data = random_data(seed, rows=80)
     known = {ladder.name: ordered for ladder in data.ladders}
     goal = Goal.of(GOALS[0], data)

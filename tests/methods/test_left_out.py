@@ -166,7 +166,7 @@ def left_out_of(release: ps.Release, original: pl.DataFrame) -> dict[str, int]:
 
 
 @pytest.mark.filterwarnings("ignore::polyseme.kernel.errors.PrivacyWarning")
-def test_nobody_who_is_left_out_of_anatomy_is_certain_and_the_attack_says_how_sure_one_can_be() -> None:
+def test_no_person_left_out_of_anatomy_is_certain_and_the_attack_gives_the_posterior() -> None:
     random, suppressing, certain = np.random.default_rng(1), 0, 0
     for _ in range(60):
         l, values = int(random.integers(2, 5)), int(random.integers(4, 8))
@@ -240,7 +240,7 @@ def test_being_left_out_of_buckets_says_no_more_than_the_plan(kind: str) -> None
         stated += said[0].success * total
         wrong += counts.max() / counts.sum() * total
         if kind == "tree":
-            # Whoever names the branch is right as often as the plan says.
+            # An attacker who names the branch is right as often as the plan says.
             alike = [sum(left.get(value, 0) for value in some) for some in set(near.values())]
             assert said[0].success == pytest.approx(max(alike) / total)
         assert left[guess] / total <= said[0].success + 1e-9

@@ -92,7 +92,7 @@ def test_every_class_passes_the_verifier(mode, specs, seed):
             assert code in cells.leaves[cell]
 
 
-def test_strict_classes_are_boxes_that_nobody_shares():
+def test_strict_classes_are_boxes_that_do_not_overlap():
     data = table(4, 500, [numbers(40), places()])
     recoding = made(data, [{"k-anonymity": {"k": 6}}])
     classes = {}

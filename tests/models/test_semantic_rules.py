@@ -134,7 +134,7 @@ def test_records_that_break_a_rule(rule: dict[str, object], rows: list[int]):
         (["*", "cold"], False),
     ],
 )
-def test_a_silent_record_hides_nobody(values: list[str | None], violated: bool):
+def test_a_silent_record_hides_no_other(values: list[str | None], violated: bool):
     frame = pl.DataFrame({"zip": ["1", "1"], "ill": values})
     assert verdicts(frame, [{"never-all": {"ill": "flu"}}], ["zip"])[0].holds is not violated
 

@@ -145,7 +145,7 @@ def test_an_open_domain_does_not_take_in_the_suppressed(desk: Desk):
 
 @pytest.mark.parametrize("role", ["sensitive", "sensitive-qid"])
 def test_an_open_domain_has_no_values_of_suppressed_rows(desk: Desk, role: str):
-    """Values that nobody in a class has would stretch the order, and make every class look close."""
+    """Values that no record of a class has would stretch the order, and make every class look close."""
     policy = BY_SALARY.replace("role: sensitive", f"role: {role}, distance: {{line: values}}")
     table = SALARIES + "".join(f"*;{amount}\n" for amount in range(100, 140))
     verdict = desk.verdict(table, policy, "[{closeness: {t: 0.3, ground: ordered, attribute: salary}}]")
@@ -303,7 +303,7 @@ def test_k_map_of_a_typed_table_against_text(desk: Desk):
     assert not desk.verdict(path, POLICY, "[{k-map: {k: 2, reference: population.csv}}]")["holds"]
 
 
-def test_an_order_that_nobody_declared_is_said_to_be_the_alphabet(desk: Desk):
+def test_an_undeclared_order_is_said_to_be_the_alphabet(desk: Desk):
     model = "[{closeness: {t: 1, ground: ordered}}]"
     assert "alphabet" in desk.verdict(ARX, POLICY, model)["note"]
     assert not desk.verdict(SALARIES, BY_SALARY, model)["note"]

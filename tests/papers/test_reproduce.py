@@ -30,7 +30,7 @@ from polyseme.papers.study import Figure, Point, Results, Row, Sources, Verdict,
 
 NOWHERE = Sources()
 STORED = Path(__file__).with_name("reproduce-quick.json")
-"""Quick numbers of three studies; `python tests/papers/test_reproduce.py` writes them anew."""
+"""Quick numbers of three studies; `python tests/papers/test_reproduce.py` writes them again."""
 KEPT = ("worked-example", "posterior", "mse")
 
 
@@ -127,7 +127,7 @@ def test_several_processes_find_the_same(tmp_path: Path) -> None:
     assert sum(done) == pytest.approx(sum(point.seconds for point in points))
 
 
-def test_other_editions_and_settings_are_measured_anew(tmp_path: Path) -> None:
+def test_other_editions_and_settings_are_measured_again(tmp_path: Path) -> None:
     study, point = STUDIES["posterior"], Point.of(l=2, d=2, repeats=3)
     file = tmp_path / "posterior.jsonl"
     append(file, study, point, Measured((Row.exact("a", "b", "c", 1, 0.5),), 0.1))

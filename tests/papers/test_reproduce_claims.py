@@ -1,4 +1,4 @@
-"""What the studies claim and how they judge: rules declared beforehand, nothing of the papers left out."""
+"""What the studies claim and how they judge: rules declared in advance, nothing of the papers left out."""
 
 from __future__ import annotations
 

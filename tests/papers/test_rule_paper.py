@@ -43,7 +43,7 @@ def test_merging_leaves_none_vulnerable_and_costs_far_less_than_leaving_them_out
     assert (found.cost, found.cost_after) == (2_556_638, 2_557_320)
 
 
-def test_greedy_is_as_good_as_the_programme_where_nobody_wants_the_same_partner(records):
+def test_greedy_is_as_good_as_the_program_where_no_two_classes_want_the_same_partner(records):
     found = prevented(records, NODES[2], RECURSIVE)
     assert found.greedy == pytest.approx(found.least, abs=1e-9)
 

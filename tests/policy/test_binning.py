@@ -1,4 +1,4 @@
-"""Bins made from the data: published, and yet nobody's own number is among them."""
+"""Bins made from the data: published, and yet no person's own number is among them."""
 
 from __future__ import annotations
 

@@ -361,7 +361,7 @@ def test_problems_of_the_file(tmp_path: Path, line: str, message: str) -> None:
         ps.plan(policy(tmp_path))
 
 
-def test_values_that_nobody_has_anywhere_are_refused(tmp_path: Path) -> None:
+def test_values_that_no_record_has_are_refused(tmp_path: Path) -> None:
     prior_file(tmp_path, {key: [*numbers[:5], 0] for key, numbers in PRIORS.items()})
     with pytest.raises(PolicyError, match="1 of the 6 values have no share in any combination"):
         ps.plan(policy(tmp_path))

@@ -226,7 +226,7 @@ def test_skewed_numbers_get_edges_that_follow_the_rows() -> None:
     assert len(held) >= 10
     assert held.min() >= 5
     assert held.max() < 0.2 * len(income)
-    # Open at both ends, and nobody's number: three digits say all of an edge.
+    # Open at both ends, and no person's number: three digits say all of an edge.
     assert (edges[0], edges[-1]) == (-np.inf, np.inf)
     assert all(edge == float(f"{edge:.3g}") for edge in edges[1:-1])
     assert not {*edges} & {*income.tolist()}

@@ -55,7 +55,7 @@ def test_declared_values_without_a_place_are_named() -> None:
         ps.plan(policy("{intervals: [5]}", more=", domain: [31, old]"))
 
 
-def test_nobody_must_think_that_the_column_was_generalized() -> None:
+def test_users_must_not_think_that_the_column_was_generalized() -> None:
     made = policy("{prefix: 2}")
     with pytest.warns(ps.PolicyWarning, match="a hierarchy for age, but names no method that generalizes"):
         release = ps.anonymize(TABLE, made, seed=1)

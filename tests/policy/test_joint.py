@@ -62,7 +62,7 @@ def test_apart_they_give_each_other_away_and_together_they_do_not() -> None:
     assert not ps.attack(release, people()).exceeded
     (column,) = release.manifest.sets
     assert release.manifest.names == ("sex", "illness")
-    # No candidate of a set shares a member with another: whoever wants the disease is at 1/l as well.
+    # No candidate of a set shares a member with another: an attacker who wants the disease is at 1/l as well.
     sets, _ = column.mechanism.channel()
     for member in column.attribute.members:
         codes = np.array(member.codes)[sets]
@@ -74,12 +74,12 @@ USUAL = ", ".join(f"'d{a} & t{b}': {97.5 if a == b else 0.5}" for a in range(6) 
 """How the combinations of `people` are distributed."""
 
 
-def test_whoever_knows_what_goes_together_is_at_one_in_l_with_a_prior_by_combination() -> None:
+def test_an_attacker_who_knows_the_joint_distribution_is_at_one_in_l_with_a_prior_by_combination() -> None:
     def learner(policy: str) -> float:
         (found,) = [item for item in ps.attack(publish(policy), people()) if item.attack == "definetti"]
         return found.success
 
-    # Without it decoys are combinations that nobody has, and hide no more than two sets that tell each other.
+    # Without it decoys are combinations that no person has, and hide no more than two sets that reveal each other.
     assert learner(JOINT) > 0.8
     assert learner(JOINT + f"    prior: {{{USUAL}}}\n") == pytest.approx(0.5, abs=0.03)
 
@@ -332,7 +332,7 @@ def test_shares_and_the_largest_of_members() -> None:
     assert [row["estimate"] for row in largest] == sorted(both.values.ravel().tolist())[:-4:-1]
     for row in largest:
         place = (0, both.labels[0].index(row["disease"]), both.labels[1].index(row["treatment"]))
-        # Whoever is chosen for being large has the wider limits.
+        # A value chosen for being large has the wider limits.
         assert row["low"] < both.low[place]
         assert row["high"] > both.high[place]
 

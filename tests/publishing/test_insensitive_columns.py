@@ -60,7 +60,7 @@ def test_a_column_that_identifies_is_refused_until_it_is_accepted(
 
 
 @pytest.mark.parametrize("own", [0.04, 0.0])
-def test_a_column_that_singles_out_hardly_anybody_is_not_warned_of(own: float) -> None:
+def test_a_column_that_singles_out_few_records_is_not_warned_of(own: float) -> None:
     heard: list[str] = []
     ps.anonymize(table(500, own), ps.Policy.loads(POLICY), warn=heard.append)
     assert not any("phone" in text for text in heard)

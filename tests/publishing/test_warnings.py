@@ -1,4 +1,4 @@
-"""Warnings have a category, and show the line of whoever called the library."""
+"""Warnings have a category, and show the line of the caller of the library."""
 
 from __future__ import annotations
 

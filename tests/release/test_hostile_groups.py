@@ -93,13 +93,13 @@ def _rows(release: ps.Release) -> pl.DataFrame:
 FORGED: dict[str, Callable[[pl.DataFrame], pl.DataFrame]] = {
     "no rows": lambda rows: rows.head(0),
     "nothing in a column": lambda rows: rows.with_columns(ill=pl.lit(None).cast(rows.schema["ill"])),
-    "a value of nobody": lambda rows: rows.with_columns(
+    "a value that no record has": lambda rows: rows.with_columns(
         ill=pl.lit(["plague"]) if rows.schema["ill"] == pl.List(pl.String) else pl.lit("plague")
     ),
     "texts for lists": lambda rows: rows.with_columns(ill=pl.lit("flu")),
     "lists of nothing": lambda rows: rows.with_columns(ill=pl.lit([], dtype=pl.List(pl.String))),
     "one class": lambda rows: rows.with_columns(age=pl.lit("*"), town=pl.lit("*")),
-    "nobody's class": lambda rows: rows.with_columns(age=pl.lit(None).cast(pl.String)),
+    "a missing label": lambda rows: rows.with_columns(age=pl.lit(None).cast(pl.String)),
     "a group for each": lambda rows: rows.with_columns(
         pl.int_range(pl.len()).alias("group") if "group" in rows else []
     ),

@@ -124,7 +124,7 @@ def test_a_seeded_release_says_so_wherever_it_is_shown() -> None:
         assert ("seed" in [finding.attack for finding in ps.attack(release)]) is (seed is not None)
 
 
-def test_nobody_knows_how_an_adopted_table_was_drawn(tmp_path: Path) -> None:
+def test_it_is_unknown_how_an_adopted_table_was_drawn(tmp_path: Path) -> None:
     rules = ps.Policy.loads(POLICY.replace("  id: {role: identifier}\n", ""))
     saved = ps.save(ps.adopt(ps.anonymize(people(), policy()).table, rules), tmp_path / "r")
     assert saved.manifest.to_dict()["for_publication"] is None
@@ -384,7 +384,7 @@ def test_the_records_to_a_draw_are_read_back_and_checked(tmp_path: Path) -> None
         Manifest.from_dict(edited(release, {"repeats": 2.0}, sticky=False))
 
 
-def test_an_older_sticky_release_says_that_nobody_counted(tmp_path: Path) -> None:
+def test_an_older_sticky_release_says_that_people_were_not_counted(tmp_path: Path) -> None:
     new_key(tmp_path / "key")
     release = ps.anonymize(people(), policy("record-key: id"), key_file=tmp_path / "key")
     old = Manifest.from_dict(edited(release, {}))

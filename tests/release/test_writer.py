@@ -1,4 +1,4 @@
-"""Whoever makes a release writes it through `ReleaseWriter`."""
+"""All code that makes a release writes it through `ReleaseWriter`."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_the_manifest_is_written_last(tmp_path: Path, made: Release, monkeypatch
     assert seen == [True], "and the data was complete by then"
 
 
-def test_a_manifest_that_nobody_could_read_is_not_published(
+def test_an_unreadable_manifest_is_not_published(
     tmp_path: Path, made: Release, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Manifest, "to_json", lambda manifest: '{"format": 1}\n')

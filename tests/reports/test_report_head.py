@@ -74,7 +74,7 @@ def test_a_title_that_is_none_is_refused_before_the_work(given: dict[str, str], 
         ps.report("no such folder", **given)
 
 
-def test_nobody_is_named_who_was_not_stated(table: pl.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_name_appears_that_was_not_stated(table: pl.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
         monkeypatch.setenv(name, "user-of-this-machine")
     assert getpass.getuser() == "user-of-this-machine"

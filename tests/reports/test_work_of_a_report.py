@@ -74,7 +74,7 @@ def done(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 def test_the_work_of_attacks_on_each_attribute(release: Path, done: Counter[str]) -> None:
     ps.attack(release)
     each = {what: number / (ORDERED + LISTED) for what, number in done.items()}
-    # Three folds, each judged by a fit to the other two; nobody needs a fit to all of them.
+    # Three folds, each judged by a fit to the other two; a fit to all of them is not needed.
     assert each["fits"] == 3
     assert each["rounds"] == 3 * 20
     # The same folds for shares of everybody, and the shares themselves.

@@ -82,7 +82,7 @@ def test_the_table_itself_says_the_same_and_that_it_must_not_be_published() -> N
     assert any("do not publish" in warning for warning in found["warnings"])
 
 
-def test_a_uniform_prior_that_nobody_declared_is_mentioned() -> None:
+def test_an_undeclared_uniform_prior_is_mentioned() -> None:
     found = learner(3, 2)
     assert found["marginal"] is None
     assert found["conditional"] is None

@@ -94,7 +94,7 @@ def test_both_sets_have_exactly_the_law_of_their_strata(name: str, kind: str) ->
 
 
 def best_guess(channels: list[Any]) -> float:
-    """Somebody who knows every probability and guesses best, where all values are alike beforehand."""
+    """An attacker who knows every probability and guesses best, where all values are equally likely a priori."""
     return float(np.max(channels, axis=0).sum() / len(channels))
 
 

@@ -277,7 +277,7 @@ def test_a_condition_that_no_record_fulfils_is_refused(form: str, tmp_path: Path
         ps.anonymize(people(), rules)
     (remark,) = ps.plan(rules, data=people()).remarks
     assert "$.impossible[0].when.sex: no record meets" in remark
-    assert not ps.plan(rules).remarks, "without the table nobody knows"
+    assert not ps.plan(rules).remarks, "not known without the table"
 
 
 def test_all_conditions_that_no_record_fulfils_are_named_at_once() -> None:
@@ -342,7 +342,7 @@ def test_a_stratum_without_decoys_is_named_in_plan_and_error() -> None:
         ps.anonymize(people().with_columns(sex=pl.lit("unknown"), age=5), policy(text))
 
 
-def test_a_stratum_that_cannot_be_estimated_is_told_beforehand() -> None:
+def test_a_plan_names_a_stratum_that_cannot_be_estimated() -> None:
     text = POLICY.replace('"O8*"', '"A*", "B*", C1, C2')
     made = ps.plan(policy(text))["disease"]
     assert made.feasible
@@ -397,7 +397,7 @@ def test_intervals_cover_the_truth_in_cells_of_one_stratum_and_of_several(
     for by, hits in covered.items():
         share = np.mean(hits)
         assert 0.925 < share < 0.99, (by, share)
-        # Beside the normal interval of somebody who knows how much the estimates vary from release to release.
+        # Beside the normal interval of an analyst who knows how much the estimates vary from release to release.
         assert np.mean(widths[by]) <= 1.3 * np.mean(2 * 1.96 * np.std(values[by], axis=0))
     if estimator == "inverse":
         # Unbiased, and its standard errors are right: 60 standardised errors of each value.
@@ -419,7 +419,7 @@ def test_intervals_about_the_population_cover_its_numbers(releases_of_tables: li
         widths.append(found.high[0] - found.low[0])
         values.append(found.values[0])
     assert 0.93 < np.mean(hits) < 0.985
-    # Beside the normal interval of somebody who knows how much the estimates vary from table to table.
+    # Beside the normal interval of an analyst who knows how much the estimates vary from table to table.
     assert np.mean(widths) <= 1.3 * np.mean(2 * 1.96 * np.std(values, axis=0))
 
 

@@ -289,7 +289,7 @@ def duplicate_channel(sets: Sets, size: int, steps: int) -> np.ndarray | None:
 
 
 def moved(channel: np.ndarray, pi: np.ndarray, ground: str) -> float:
-    """The farthest that a set moves somebody who expects `pi`: earth mover's distance, equal or ordered ground."""
+    """The farthest that a set moves an attacker who expects `pi`: earth mover's distance, equal or ordered ground."""
     joint = channel * pi[:, None]
     seen = joint.sum(axis=0) > 0.0
     shift = joint[:, seen] / joint[:, seen].sum(axis=0) - pi[:, None]

@@ -1,4 +1,4 @@
-"""A hospital's table that nobody prepared: 23 columns as they come out of such systems, generated from a seed."""
+"""An unprepared hospital table: 23 columns as they come out of such systems, generated from a seed."""
 
 from __future__ import annotations
 

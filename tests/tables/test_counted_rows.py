@@ -107,7 +107,7 @@ def made(text: str, seed: int, records: int, **options: Any) -> Release:
 
 
 def compressed(release: Release, seed: int) -> Release:
-    """A release of which nobody can read a single row."""
+    """A release of which no single row can be read."""
     return replace(release, reader=Compressed(release.source, seed))
 
 

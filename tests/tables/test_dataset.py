@@ -288,7 +288,7 @@ def test_parts_are_what_the_whole_is(years: Path, name: str) -> None:
     assert [[row for batch in again[0].read_part(part) for row in batch.to_pylist()] for part in again[1]] == found
 
 
-def test_records_are_recoded_in_one_part_where_nobody_knows_where_parts_begin(tmp_path: Path) -> None:
+def test_records_are_recoded_in_one_part_where_it_is_unknown_where_parts_begin(tmp_path: Path) -> None:
     text(tmp_path / "a.csv", "n\n1\n2\n")
     text(tmp_path / "b.csv", "n\n3\n")
     column = Recoded(np.array([0, 1]), pa.array(["x", "y"]))

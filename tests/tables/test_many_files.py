@@ -347,7 +347,7 @@ def test_a_thousand_files(tmp_path: Path) -> None:
         ps.Release.open(tmp_path / "r")
 
 
-def test_files_that_somebody_else_wrote(work: Path, tmp_path: Path) -> None:
+def test_files_that_another_program_wrote(work: Path, tmp_path: Path) -> None:
     made = ps.anonymize(work / "people.csv", POLICY, seed=3)
     with ReleaseWriter.open(tmp_path / "r", "parquet") as writer:
         (writer.folder / "data").mkdir()

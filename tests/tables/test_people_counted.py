@@ -176,7 +176,7 @@ def test_without_the_column_rows_are_counted(tmp_path: Path) -> None:
 
 
 def test_wildcards_match_people_once() -> None:
-    """A class of a combination with a hole holds all who match; nobody is counted twice in it."""
+    """A class of a combination with a hole holds all who match; no person is counted twice in it."""
     rng = np.random.default_rng(4)
     for _ in range(20):
         size = int(rng.integers(5, 30))
@@ -312,7 +312,7 @@ def test_a_draft_proposes_the_column_that_repeats_like_the_number_of_a_person() 
     assert rules.by_name["pid"].role is Role.IDENTIFIER
     assert "929 values in 1,858 rows" in text
     assert "until 5 people share it" in text
-    # A column of as many values that have nothing to do with anybody is none.
+    # A column of as many values that are independent of the people is none.
     rng = np.random.default_rng(1)
     other = frame.with_columns(pid=pl.Series(rng.integers(0, 929, frame.height)))
     assert ps.Policy.loads(ps.init(other)).record_key is None

@@ -123,7 +123,7 @@ def test_addresses_on_this_machine(data: Path, tmp_path: Path, blank: str) -> No
     assert polyseme("risk", table, "--qi", "year").returncode == 0
 
 
-def test_addresses_that_nobody_knows() -> None:
+def test_unknown_addresses() -> None:
     with pytest.raises(TableError, match=r"ftp://host/t.csv: no such kind of address"):
         open_table("ftp://host/t.csv")
     assert not any(map(is_address, ["C:/t.csv", "data/a://b", "people.csv"]))

@@ -237,7 +237,7 @@ def test_a_link_that_comes_in_the_meantime_is_not_followed(tmp_path: Path, whole
 @pytest.mark.skipif(os.name != "posix", reason="permissions")
 @pytest.mark.parametrize("mask", [0o022, 0o027, 0o077])
 @pytest.mark.parametrize("whole", [whole_file, whole_folder])
-def test_permissions_follow_the_mask_which_nobody_changes(
+def test_permissions_follow_the_mask_which_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, whole, mask: int
 ) -> None:
     """The mask belongs to the process: while one thread changes it, files of other threads are open to everybody."""

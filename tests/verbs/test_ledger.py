@@ -299,7 +299,7 @@ def test_of_two_fresh_releases_at_the_same_moment_the_second_is_refused(tmp_path
 
 
 def test_a_turn_ends_with_its_process(tmp_path: Path) -> None:
-    """A process that is killed in its turn keeps nobody waiting."""
+    """A process that is killed in its turn keeps no other waiting."""
     script = "import sys, os; from pathlib import Path; from polyseme.kernel.files import turn\n"
     script += "with turn(Path(sys.argv[1])): os._exit(9)"
     killed = subprocess.run([sys.executable, "-c", script, tmp_path / "ledger.json"], check=False)

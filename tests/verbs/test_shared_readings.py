@@ -24,7 +24,7 @@ NAMES = ["a", "b", "c", "d"]
 def people(rows: int = 1_500) -> pl.DataFrame:
     random = np.random.default_rng(3)
     columns = {name: random.choice(list("uvwxyz"), rows) for name in NAMES}
-    # So that nobody has what is impossible.
+    # So that no record has an impossible value.
     columns["d"] = np.where(columns["d"] == "z", "y", columns["d"])
     return pl.DataFrame({"zip": np.arange(rows) // 2, "sex": random.choice(["f", "m"], rows), **columns})
 

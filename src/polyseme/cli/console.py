@@ -420,7 +420,7 @@ def busy(label: str) -> Iterator[None]:
     """While something takes its time: how far each stage of it is and how long it will take, on a terminal only.
 
     It is all on standard error, and gone when the work is done; in a pipe there is nothing. With `--progress json` the
-    same is told by lines, and no bar is drawn.
+    same is reported in lines, and no bar is drawn.
     """
     if not sys.stderr.isatty() or _progress_wanted() != "bars":
         yield

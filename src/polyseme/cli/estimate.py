@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class _EstimateCommand(click.Command):
-    """`--csv` prints, and `--csv FILE` writes: FILE is told from a release by its name, which ends in .csv."""
+    """`--csv` prints, and `--csv FILE` writes: FILE is distinguished from a release by its name, which ends in .csv."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         following = [*args[1:], ""]

@@ -95,7 +95,7 @@ def shown_progress(label: str) -> Iterator[None]:
 class ProgressLines:
     """Writes every step of the work to standard error, as one JSON document a line.
 
-    A stage that begins or ends is always told; how far it is, a few times a second.
+    The beginning and end of a stage are always reported; its progress, a few times a second.
     """
 
     def __init__(self) -> None:

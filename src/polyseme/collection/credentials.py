@@ -105,7 +105,9 @@ def new_codes(count: int) -> list[str]:
 
 
 def read_code(text: str) -> str | None:
-    """A code as a respondent typed it, without the dashes between groups; None where it cannot be one.
+    """A code as a respondent typed it, without the dashes between groups.
+
+    None where it cannot be one.
 
     >>> read_code("22222-22222-22222-22222")
     '22222222222222222222'
@@ -121,7 +123,10 @@ def read_code(text: str) -> str | None:
 
 
 def code_hash(campaign: str, text: str) -> bytes | None:
-    """What is stored of a code; None where the text cannot be one. A code of two campaigns has two hashes."""
+    """What is stored of a code; None where the text cannot be one.
+
+    A code of two campaigns has two hashes.
+    """
     code = read_code(text)
     return None if code is None else hashlib.sha256(f"polyseme-invitation\n{campaign}\n{code}".encode()).digest()
 
@@ -222,7 +227,10 @@ _EXPONENT_BITS = 64
 
 @dataclass(frozen=True)
 class IssuerKey:
-    """An issuer's key pair; one campaign each, because an issuer cannot see for which campaign it signs."""
+    """An issuer's key pair.
+
+    One campaign each, because an issuer cannot see for which campaign it signs.
+    """
 
     private: rsa.RSAPrivateKey = field(repr=False)
 
@@ -315,7 +323,10 @@ class Invited:
             return database.total_changes - before
 
     def spend(self, code: bytes, blinded: bytes) -> Spent:
-        """Use an invitation for a blinded message. On disk when this returns; the same message may be signed again."""
+        """Use an invitation for a blinded message. On disk when this returns.
+
+        The same message may be signed again.
+        """
         message = hashlib.sha256(blinded).digest()
         with self._transaction() as database:
             found = database.execute("SELECT message FROM invitations WHERE code = ?", (code,)).fetchone()

@@ -202,7 +202,7 @@ KEYS_PATH = "/v1/ohttp-keys"
 _LONGEST = 8_192
 """Bytes of the longest request that is read: a report has at most 4,096, sealed and wrapped."""
 _PATH = re.compile(r"/v1/campaigns/[A-Za-z0-9_/-]+")
-"""What can be asked for through the gateway: campaigns, nothing of the administration."""
+"""What the gateway gives access to: campaigns, nothing of the administration."""
 _MARK = "polyseme.relayed"
 
 Scope = MutableMapping[str, Any]
@@ -336,7 +336,10 @@ _FAILED = Response(500)
 
 
 class SmallServer(ThreadingHTTPServer):
-    """Answers requests with a function of their method, path, media type and body; of nothing else."""
+    """Answers requests with a function of their method, path, media type and body.
+
+    It looks at nothing else.
+    """
 
     daemon_threads = True
     request_queue_size = 128

@@ -96,7 +96,7 @@ def expected_errors(survey: Survey) -> tuple[Expected, ...]:
 
 
 def require_columns(survey: Survey, of: str, by: str | None) -> None:
-    """Raise unless shares of one column can be asked for within groups of the other."""
+    """Raise unless shares of one column can be estimated within groups of the other."""
     _require_column("of", of, [column.name for column in survey.sets])
     if by is not None:
         _require_column("by", by, [column.name for column in survey.open])
@@ -151,7 +151,7 @@ def _numbers(row: Floats) -> list[float | None]:
 
 
 def question_of(survey: Survey, name: str) -> str:
-    """What people are asked for a column, in the campaign's first language."""
+    """The question for a column, in the campaign's first language."""
     campaign = survey.campaign
     return str(campaign.document["questions"][name]["text"][campaign.languages[0]])
 

@@ -81,7 +81,10 @@ class Survey:
 
     @classmethod
     def read(cls, document: bytes, campaign: str | None = None) -> Survey:
-        """The campaign that a document describes; one that does not have the id by which it is known is refused."""
+        """The campaign that a document describes.
+
+        One that does not have the id by which it is known is refused.
+        """
         found = Campaign.read(document, campaign)
         survey = cls(found, columns_of(found))
         if found.collection.issuer is not None:

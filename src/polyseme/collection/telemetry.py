@@ -27,7 +27,7 @@ __all__ = ["MEDIA_TYPE", "Limits", "Metrics", "log_lines"]
 ROTATION = 600.0
 """Seconds for which a key is kept."""
 HELD = 200_000
-"""Senders that are told apart at a time (20 MB); more of them begin a new round."""
+"""Senders that are distinguished at a time (20 MB); more of them begin a new round."""
 
 
 class Limits:

@@ -61,7 +61,10 @@ def _executable() -> str | None:
 
 
 def answer_on_the_page(campaign: Campaign, url: str, record: Mapping[str, object]) -> Sequence[str]:
-    """Open the page, answer, look at what leaves the device, and send; the candidates that the page has shown."""
+    """Open the page, answer, look at what leaves the device, and send.
+
+    Returns the candidates that the page has shown.
+    """
     from playwright.sync_api import sync_playwright
 
     switches = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking"]

@@ -120,7 +120,9 @@ _PER: Final = 100_000
 
 
 def income_table(records: int = 100_000, seed: int = 0) -> pl.DataFrame:
-    """People with `id`, `age` (20 to 69), `sex` and `income` (one of `INCOME_CLASSES`). All figures are invented.
+    """People with `id`, `age` (20 to 69), `sex` and `income` (one of `INCOME_CLASSES`).
+
+    All figures are invented.
 
     >>> table = income_table(1_000)
     >>> table.columns, table.height
@@ -237,7 +239,10 @@ def _planned(made: AttributePlan) -> Iterator[str]:
 def run_demo(
     out: Path, records: int = 100_000, overwrite: bool = False, cancellation: Cancellation | None = None
 ) -> Iterator[str]:
-    """Leave people.parquet, statistics.csv, policy.yaml, release/ and report.html in `out`; say what happens."""
+    """Leave people.parquet, statistics.csv, policy.yaml, release/ and report.html in `out`.
+
+    Say what happens.
+    """
     contents = ("people.parquet", "statistics.csv", "policy.yaml", "release", "report.html")
     with whole_folder(out, overwrite, contents, cancellation) as folder:
         with_age_bands(income_table(records)).write_parquet(folder / "people.parquet")

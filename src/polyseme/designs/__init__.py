@@ -37,7 +37,9 @@ def make_design(
     prior: Floats | None = None,
     labels: Sequence[object] | None = None,
 ) -> Design:
-    """The design called `name`; raises `ImpossibleError` with the reason and the best that can be had.
+    """The design called `name`.
+
+    Raises `ImpossibleError` with the reason and the best that can be had.
 
     prior   reference prior of the balanced, sharp and least-risk designs, uniform by default
     labels  names of the values for messages, by code

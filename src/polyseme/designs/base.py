@@ -89,11 +89,17 @@ class Design(ABC):
 
     @abstractmethod
     def sets(self) -> Ints:
-        """All valid sets, (count, l), rows ascending and in lexicographic order; refuses beyond `SET_LIMIT`."""
+        """All valid sets, (count, l), rows ascending and in lexicographic order.
+
+        Refuses beyond `SET_LIMIT`.
+        """
 
     @abstractmethod
     def likelihood(self, sets: Ints) -> Floats:
-        """`K(R | R[k])` for each set R (n, l) and each of its members k: (n, l). Zero for an invalid set."""
+        """`K(R | R[k])` for each set R (n, l) and each of its members k: (n, l).
+
+        Zero for an invalid set.
+        """
 
     @abstractmethod
     def blind_likelihood(self, sets: Ints) -> Floats:
@@ -101,7 +107,10 @@ class Design(ABC):
 
     @abstractmethod
     def conditional_inclusion(self, codes: Ints) -> Floats:
-        """`P(u in R | v)` at p = 1, for the given true values and every u: (len(codes), F). Ones where u = v."""
+        """`P(u in R | v)` at p = 1, for the given true values and every u: (len(codes), F).
+
+        Ones where u = v.
+        """
 
     @abstractmethod
     def blind_inclusion(self) -> Floats:
@@ -123,7 +132,10 @@ class Design(ABC):
         )
 
     def log_given(self, codes: Ints, sets: Ints) -> Floats:
-        """`ln K(R | v)` for each set and one value v each: (n,); minus infinity where v is not in R, or R not valid."""
+        """`ln K(R | v)` for each set and one value v each: (n,).
+
+        Minus infinity where v is not in R, or R not valid.
+        """
         given = np.where(sets == codes[:, None], self.likelihood(sets), 0.0).sum(axis=1)
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(given), dtype=np.float64)
@@ -145,7 +157,10 @@ class Design(ABC):
         return False
 
     def has_at_most(self, sets: int) -> bool:
-        """Whether there are no more valid sets than this; False also where they are too many to count."""
+        """Whether there are no more valid sets than this.
+
+        False also where they are too many to count.
+        """
         try:
             return self.count() <= sets
         except ImpossibleError:
@@ -156,7 +171,10 @@ class Design(ABC):
         return np.asarray(self.likelihood(sets).max(axis=1) > 0.0)
 
     def flaw(self) -> str | None:
-        """Why this is no distribution over sets in which every value has a chance; None when it is one."""
+        """Why this is no distribution over sets in which every value has a chance.
+
+        None when it is one.
+        """
         return None
 
     def least_inclusion(self) -> float | None:
@@ -184,7 +202,9 @@ class Design(ABC):
         return spectra.dense_spectrum(matrix)
 
     def matched_trace(self) -> float | None:
-        """`tr D Pi^-1 D`, with `Pi` the joint inclusion and `D = diag(rho)`; None where it is not computed.
+        """`tr D Pi^-1 D`, with `Pi` the joint inclusion and `D = diag(rho)`.
+
+        None where it is not computed.
 
         Of a design whose values can be distinguished (see `spectrum`); otherwise it is infinite, or huge by rounding.
         """

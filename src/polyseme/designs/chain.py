@@ -186,7 +186,10 @@ class Chain:
         return result
 
     def lightest(self, cost: Floats) -> Floats:
-        """For each place, the least total `cost` of a possible set that holds it; infinite if there is none."""
+        """For each place, the least total `cost` of a possible set that holds it.
+
+        Infinite if there is none.
+        """
         steps, l = self.steps, self.l
         before, after = np.full((l, self.size), np.inf), np.full((l, self.size), np.inf)
         before[0, : steps.first_end] = 0.0

@@ -153,7 +153,9 @@ def best_l(structure: Structure, prior: Floats | None = None) -> int:
 
 
 def possible_sets(sets: Ints, target: Floats) -> Ints:
-    """Numbers of the sets that some distribution with inclusion `target` draws; none when there is none.
+    """Numbers of the sets that some distribution with inclusion `target` draws.
+
+    Empty when there is none.
 
     One linear program: with `A` the membership of values in sets, maximize `sum t` subject to
     `A (t + e) = s * target`, `0 <= t <= 1`, `e, s >= 0`. As `s` is free, every set that can have any probability at all

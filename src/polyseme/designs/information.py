@@ -60,7 +60,10 @@ def information_from(sums: Sums, rho: Floats, p: float) -> Floats:
 
 
 def error_from(sums: Sums, rho: Floats, prior: Floats, squares: Floats, p: float) -> float:
-    """`tr I^-1 - 1` from the sums; `squares` are `sigma` of clusters, ones for single values. Infinite if singular."""
+    """`tr I^-1 - 1` from the sums; `squares` are `sigma` of clusters, ones for single values.
+
+    Infinite if singular.
+    """
     _, single, _ = sums
     information = information_from(sums, rho, p)
     # Scaled so that no eigenvalue exceeds one: what is large in the inverse is not a matter of units.

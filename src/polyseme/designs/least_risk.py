@@ -183,7 +183,10 @@ class _Path:
         return (1.0 - step) * self.least + step * self.plain
 
     def risk(self, step: float) -> float:
-        """The worst posterior at p = 1; every valid set can occur, so the inclusion probabilities decide."""
+        """The worst posterior at p = 1.
+
+        Every valid set can occur, so the inclusion probabilities decide.
+        """
         return self.reach.worst_posterior(self.prior, self.at(step))
 
 

@@ -24,7 +24,10 @@ __all__ = ["LineDesign", "fit_line"]
 def fit_line(
     line: Line, l: int, target: Floats, tight: Ints, name: str = "balanced", start: Floats | None = None
 ) -> LineDesign:
-    """The design with inclusion probabilities `target` (by code); `tight` are the first places of full windows."""
+    """The design with inclusion probabilities `target` (by code).
+
+    `tight` are the first places of full windows.
+    """
     begin = None if start is None else start[line.order]
     steps = Steps(line.ahead, tight)
     log_weights = np.empty(line.size)

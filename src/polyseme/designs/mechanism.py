@@ -134,6 +134,9 @@ class Mechanism:
         return np.asarray(scaled @ channel.T, dtype=np.float64)
 
     def worst_posterior(self, prior: Floats | None = None) -> float:
-        """The largest `P(v | R)` any set can give an attacker with this prior (uniform by default). Exact."""
+        """The largest `P(v | R)` any set can give an attacker with this prior (uniform by default).
+
+        Exact.
+        """
         prior = np.full(self.size, 1.0 / self.size) if prior is None else np.asarray(prior, dtype=np.float64)
         return self.design.worst_posterior(prior, self.p)

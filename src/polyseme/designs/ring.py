@@ -301,7 +301,10 @@ _LINKED = 1e-7
 
 @dataclass(frozen=True)
 class Spectrum:
-    """Whether Q has full rank, how well conditioned it is, and which values it confounds; None where unknown."""
+    """Whether Q has full rank, how well conditioned it is, and which values it confounds.
+
+    None where unknown.
+    """
 
     identifiable: bool | None
     condition: float | None

@@ -105,7 +105,10 @@ class _State:
 
 
 def sharpen(sets: Ints, rho: Floats, start: Floats) -> Sharpened | None:
-    """From a `start` with inclusion `rho` that draws every set; None where `Pi` is singular and no design estimates."""
+    """From a `start` with inclusion `rho` that draws every set.
+
+    None where `Pi` is singular and no design estimates.
+    """
     pairs = _Pairs(sets, len(rho))
     state = _state(pairs, rho, start)
     if state is None:
@@ -239,7 +242,10 @@ class SharpDesign(EnumeratedDesign):
 def sharp(
     structure: Structure, l: int, prior: Floats | None = None, labels: Sequence[object] | None = None
 ) -> SharpDesign:
-    """The design with inclusion `l * prior` and the least expected error; refuses where sets are too many to list."""
+    """The design with inclusion `l * prior` and the least expected error.
+
+    Refuses where sets are too many to list.
+    """
     _check_size(structure, l)
     even = balanced(structure, l, prior, labels)
     sets = even.sets()

@@ -88,7 +88,9 @@ class Campaign:
 
     @classmethod
     def read(cls, data: bytes, id: str | None = None) -> Campaign:  # noqa: A002 - the contract's own word
-        """Check the hash, the format and every number; raises `CampaignError` with all that is wrong.
+        """Check the hash, the format and every number.
+
+        Raises `CampaignError` with all that is wrong.
 
         id  what the link says; None where it is not pinned
         """
@@ -111,7 +113,7 @@ class Campaign:
 
     @property
     def labels(self) -> dict[str, Sequence[Label]]:
-        """The labels of every column that is asked."""
+        """The labels of every column that has a question."""
         opened: dict[str, Sequence[Label]] = {item.name: item.labels for item in self.open}
         return {**opened, **{item.name: item.labels for item in self.protected}}
 

@@ -182,7 +182,10 @@ class Chain:
         return [weight * sum(self.splits(place)) / total for place, weight in enumerate(self.weights)]
 
     def lightest(self, cost: Sequence[float]) -> list[float]:
-        """For each place, the least total cost of a chain that holds it; infinite where there is none."""
+        """For each place, the least total cost of a chain that holds it.
+
+        Infinite where there is none.
+        """
         return [one + other for one, other in zip(cost, self._others(cost, add))]
 
     def partners(self, values: Sequence[float]) -> list[float]:
@@ -205,7 +208,10 @@ def _smaller(one: float, other: float) -> float:
 
 
 def least_between(values: Sequence[float], low: Sequence[int], high: Sequence[int]) -> list[float]:
-    """The minimum of `values[low:high]` for ranges whose ends never descend; infinite for an empty one."""
+    """The minimum of `values[low:high]` for ranges whose ends never descend.
+
+    Infinite for an empty one.
+    """
     found, window, end = list[float](), deque[int](), 0
     for first, last in zip(low, high):
         while end < last:

@@ -116,7 +116,7 @@ class Response:
 
 
 def padded(message: bytes, size: int) -> bytes:
-    """The message with zero bytes up to a size: what is inside cannot be told from its length."""
+    """The message with zero bytes up to a size: its length does not reveal what is inside."""
     if len(message) > size:
         raise ChannelError(f"a message of {len(message):,} bytes does not fit the {size:,} that all are padded to")
     return message.ljust(size, b"\0")
@@ -231,7 +231,10 @@ class Encapsulated(NamedTuple):
 
 
 def read_configurations(keys: bytes) -> tuple[KeyConfiguration, ...]:
-    """The configurations in an `application/ohttp-keys` document that we can use, in its order; at least one."""
+    """The configurations in an `application/ohttp-keys` document that we can use, in its order.
+
+    At least one.
+    """
     found = tuple(filter(None, map(_configuration, _counted(keys))))
     if not found:
         expected = "DHKEM(X25519, HKDF-SHA256), HKDF-SHA256 and AES-128-GCM"
@@ -240,7 +243,10 @@ def read_configurations(keys: bytes) -> tuple[KeyConfiguration, ...]:
 
 
 def encapsulate(configuration: KeyConfiguration, message: bytes, once: X25519PrivateKey | None = None) -> Encapsulated:
-    """Seal a binary HTTP request; `once` is a key pair from a test vector, otherwise a fresh one."""
+    """Seal a binary HTTP request.
+
+    `once` is a key pair from a test vector, otherwise a fresh one.
+    """
     header = configuration.header()
     sealed = hpke.seal(configuration.public, request_info(header), message, once=once)
 
@@ -361,7 +367,10 @@ def require_address(address: str) -> None:
 
 
 def posted(address: str, media_type: str, body: bytes, timeout: float) -> Response:
-    """Post a body with no header that tells about the sender; raise `OSError` where there is no answer."""
+    """Post a body with no header that tells about the sender.
+
+    Raise `OSError` where there is no answer.
+    """
     headers = {"Content-Type": media_type, "User-Agent": "polyseme-device", "Accept": "*/*"}
     request = urllib.request.Request(address, body, headers, method="POST")  # noqa: S310 - see `require_address`
     try:

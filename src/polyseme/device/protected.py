@@ -220,7 +220,7 @@ TOLD: dict[str, dict[str, str]] = {
         "Marke wird mit der Antwort gesendet und gilt einmal.",
     },
 }
-"""What a respondent is told, by setting and language."""
+"""What a respondent reads, by setting and language."""
 
 REPORTED = {
     "direct": "Reports came directly: the collector could see the address of each sender, and was set not to keep it.",
@@ -232,17 +232,20 @@ REPORTED = {
     "blind-rsa": "Each report used up a blindly signed token, one for each invitation. "
     "Neither the issuer nor the collector can tell whose token it was.",
 }
-"""What a reader of the report is told, by setting."""
+"""What a reader of the report reads, by setting."""
 
 
 def told(tokens: str, relay: str | None, language: str) -> list[str]:
-    """What a respondent is told about the way an answer takes and how often it counts; English where unknown."""
+    """What a respondent reads about the way an answer takes and how often it counts.
+
+    English where unknown.
+    """
     texts = [TOLD[channel_of(relay)], TOLD[_known(tokens)]]
     return [text.get(language, text["en"]) for text in texts]
 
 
 def reported(tokens: str, channel: Channel) -> list[str]:
-    """What a reader of the report is told about both."""
+    """What a reader of the report learns about both."""
     return [REPORTED[channel], REPORTED[_known(tokens)]]
 
 

@@ -196,7 +196,10 @@ class Queue:
         return [Queued(*row) for row in rows]
 
     def claim(self, now: float, lease: float) -> Queued | None:
-        """A report that is due, reserved for this caller for `lease` seconds; None where there is none."""
+        """A report that is due, reserved for this caller for `lease` seconds.
+
+        None where there is none.
+        """
         with self._writing() as connection:
             row = connection.execute(
                 "SELECT id FROM reports WHERE state = 'waiting' AND (due <= ? OR due > ?) ORDER BY due LIMIT 1",

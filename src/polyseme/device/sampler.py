@@ -47,7 +47,10 @@ class Kind(Protocol):
         ...
 
     def partners(self, values: Sequence[float]) -> list[float]:
-        """For each value, the largest of the positive `values` of those that share a set with it; 0 where none does."""
+        """For each value, the largest of the positive `values` of those that share a set with it.
+
+        0 where none does.
+        """
         ...
 
 

@@ -59,7 +59,10 @@ class Collection:
 
     @property
     def most(self) -> int | None:
-        """How many reports a device may send; None where only the person knows, because sets are fresh."""
+        """How many reports a device may send.
+
+        None where only the person knows, because sets are fresh.
+        """
         return (self.reports or 1) if self.sticky else None
 
     @property

@@ -66,7 +66,7 @@ class Blinding:
     blinded: bytes
 
     def stored(self) -> dict[str, str]:
-        """As JSON, for the queue: it must be on disk before the issuer is asked, who signs once."""
+        """As JSON, for the queue: it must be on disk before the request to the issuer, who signs once."""
         return {
             "message": to_text(self.message),
             "inverse": to_text(self.inverse.to_bytes(len(self.blinded), "big")),
@@ -80,7 +80,10 @@ class Blinding:
 
 
 def blind(key: bytes, campaign: str) -> Blinding:
-    """A fresh token for a campaign, blinded; `key` is the issuer's public key (SPKI) from the campaign's document."""
+    """A fresh token for a campaign, blinded.
+
+    `key` is the issuer's public key (SPKI) from the campaign's document.
+    """
     message = token_message(campaign, secrets.token_bytes(NONCE_BYTES))
     public = read_public_key(key)
     return blind_message(public, message, secrets.token_bytes(_SALT_BYTES), _unit(public.public_numbers().n))
@@ -102,7 +105,10 @@ def finalize(key: bytes, blinding: Blinding, blind_signature: bytes) -> bytes:
 
 
 def ask_issuer(issuer: str, campaign: str, invitation: str, blinding: Blinding, timeout: float = 30.0) -> bytes:
-    """The issuer's blind signature; the same blinding may be sent again where the answer was lost."""
+    """The issuer's blind signature.
+
+    The same blinding may be sent again where the answer was lost.
+    """
     require_address(issuer)
     body = json.dumps({"invitation": invitation, "blinded": to_text(blinding.blinded)}).encode()
     try:

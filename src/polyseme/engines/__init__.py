@@ -1,6 +1,6 @@
 """Where the work of `anonymize` is done: the engines, by name.
 
-An engine is imported when it is asked for, so that their names cost nothing.
+An engine is imported when it is used, so that their names cost nothing.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ENGINES: Mapping[str, str] = {"local": "polyseme.engines.local", "spark": "polys
 class Watch(Protocol):
     """An observer of the rows on their way out.
 
-    names  the columns by which people can be told apart; nothing else is looked at
+    names  the columns by which people can be distinguished; no other is read
     safe   records that should share a combination of them
     """
 

@@ -159,7 +159,9 @@ def check_batch(job: Job, batch: pa.RecordBatch) -> BatchTally:
 def publish_some(
     job: Job, batch: pa.RecordBatch, places: Ints, stream: RecordStream
 ) -> tuple[pa.RecordBatch, BatchTally]:
-    """The records at these places of a batch as they are published; no others are drawn, and all are counted.
+    """The records at these places of a batch as they are published.
+
+    No others are drawn, and all are counted.
 
     stream  of the records at these places
 
@@ -174,7 +176,10 @@ def publish_some(
 
 @dataclass(frozen=True, eq=False)
 class ShownRows:
-    """What rows show in the columns that are published as they come; `rows` says where each is in its batch."""
+    """What rows show in the columns that are published as they come.
+
+    `rows` says where each is in its batch.
+    """
 
     rows: Ints
     columns: Mapping[str, pa.Array]

@@ -97,7 +97,10 @@ publish = LocalEngine()
 
 
 def published_tables(run: Run, folder: Path, memory: int = MEMORY_BYTES) -> Iterator[pa.Table]:
-    """The published rows in random order; the run's outcome is filled on the way. Temporary files are in the folder."""
+    """The published rows in random order; the run's outcome is filled on the way.
+
+    Temporary files are in the folder.
+    """
     job, source = run.job, run.source
     decoys, order = stream_keys(job.seed)
     whole = _Whole.begin(job, folder)
@@ -116,7 +119,9 @@ def published_tables(run: Run, folder: Path, memory: int = MEMORY_BYTES) -> Iter
 
 
 def published_records(run: Run, folder: Path, some: Some) -> Iterator[pa.Table]:
-    """Some records as they are published, in the order of the table; sets are drawn for no others.
+    """Some records as they are published, in the order of the table.
+
+    Sets are drawn for no others.
 
     The whole table is read, and refused for what it would be refused for, but for sets that differ between strata.
     """
@@ -164,7 +169,7 @@ class _Done:
 class _Drawing:
     """Publishes batches, from several threads.
 
-    some   the places of the records of a batch that are asked for; None where all are
+    some   the places of the records of a batch that are needed; None where all are
     wrong  whether a problem was found. Nothing is drawn from then on: other batches are only searched for further ones
     """
 

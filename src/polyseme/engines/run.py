@@ -76,7 +76,9 @@ class Run:
 
 
 def fill(outcome: Outcome, job: Job, total: BatchTally, prints: Mapping[Print, Tallied]) -> None:
-    """The outcome of a run; refuses sets that would reveal values, and conditions that match no record.
+    """The outcome of a run.
+
+    Refuses sets that would reveal values, and conditions that match no record.
 
     total   the tally of the whole table
     prints  how often fingerprints of each kind occur
@@ -114,7 +116,10 @@ def stream_keys(seed: int | None) -> tuple[StreamKey, StreamKey]:
 
 
 def expanded(job: Job, batch: pa.RecordBatch, rows: int) -> Iterator[pa.RecordBatch]:
-    """A published batch itself; in the long form, all combinations of candidates, so many rows at a time."""
+    """A published batch itself.
+
+    In the long form, all combinations of candidates, so many rows at a time.
+    """
     if job.form == "set":
         yield batch
         return

@@ -45,7 +45,9 @@ def treat(
     earlier: Manifest | None = None,
     neighbours: bool = False,
 ) -> Treated:
-    """Group the records of a table as the policy says; refuses, with the reason, what cannot be reached.
+    """Group the records of a table as the policy says.
+
+    Refuses, with the reason, what cannot be reached.
 
     earlier     a release whose levels of generalization are taken over, so that nothing is searched
     neighbours  whether to find out, for the owner of the table, why no quasi-identifier is shown in more detail
@@ -88,7 +90,10 @@ def treat(
 def promised(
     policy: Policy, method: GroupingMethod, spec: MethodSpec, sensitive: Mapping[str, Attribute]
 ) -> tuple[Mapping[str, Any], ...]:
-    """The policy's models and the method's own; refuses a sensitive attribute that none of them is about."""
+    """The policy's models and the method's own.
+
+    Refuses a sensitive attribute that none of them is about.
+    """
     own = method.models(spec.parameters, sensitive)
     models = (*models_of(policy), *own)
     bare = [
@@ -195,7 +200,7 @@ def _require_reached(
 
     reference  the population, where people of it are counted
 
-    A method that forms classes must reach what it was asked to, or it is our fault. One that forms groups leaves the
+    A method that forms classes must reach its goal, or it is our fault. One that forms groups leaves the
     quasi-identifiers as they are, so that it depends on the table whether models about them hold.
     """
     verdicts = model_verdicts(rows, list(made.columns.values()), models, counts, people, reference)
@@ -228,7 +233,10 @@ def _rows(made: Treated, read: ReadTable) -> tuple[pl.DataFrame, Ints | None, In
 
 
 def unreached(method: str, broken: Sequence[Verdict]) -> ImpossibleError:
-    """Models that a method cannot reach which forms groups; whether they hold depends on the table."""
+    """Models that a method cannot reach which forms groups.
+
+    Whether they hold depends on the table.
+    """
     return ImpossibleError(
         Problem(
             f"$.method.{method}",

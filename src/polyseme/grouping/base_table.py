@@ -142,7 +142,7 @@ class BaseTable:
 def read_base(reading: Reading, source: Source, distinct: bool, person: str | None = None) -> BaseTable:
     """The columns of all records, those that are alike put together where that is wanted.
 
-    person  the column that says whose each record is; None where that is not asked for
+    person  the column that says whose each record is; None where that is not needed
 
     A column with values that are none of its declared type is refused.
     """

@@ -135,7 +135,10 @@ class Generalizer:
         return self.withheld or bool(self.coding.reading.dropping)
 
     def recode(self, batch: pa.RecordBatch) -> tuple[Bools, pa.RecordBatch]:
-        """Which rows of a batch are kept, and these as they are published; columns that it does not know stay."""
+        """Which rows of a batch are kept, and these as they are published.
+
+        Columns that it does not know stay.
+        """
         kept, leaves, secret = self.coding.coded(batch)
         shown, columns = self.shown(leaves, secret)
         kept[kept] = shown
@@ -209,7 +212,7 @@ def _generalized_columns(read: ReadTable, found: Recoding) -> dict[str, Column]:
 
 
 def generalized_column(ladder: Ladder, cells: Cells, listed: bool, level: int | None = None) -> Generalized:
-    """A quasi-identifier; what its labels may stand for is told where its hierarchy lists its values."""
+    """A quasi-identifier; what its labels may stand for is stated where its hierarchy lists its values."""
     stands_for = _stands_for(ladder.labels[0], cells) if listed else {}
     return Generalized(Attribute(ladder.name, Role.QUASI_IDENTIFIER), level, stands_for)
 
@@ -371,7 +374,10 @@ def free_name(attribute: str, taken: Sequence[str]) -> str:
 
 
 def group_lists(groups: Ints, codes: Ints, count: int, labels: pa.Array) -> pa.Array:
-    """The values of each group, in the order of the domain; from the group and the value of all of its records."""
+    """The values of each group, in the order of the domain.
+
+    From the group and the value of all of its records.
+    """
     order = np.lexsort((codes, groups))
     bounds: Ints = np.searchsorted(groups[order], np.arange(count + 1))
     return pa.ListArray.from_arrays(arrow(bounds, pa.int32()), labels.take(arrow(codes[order])))

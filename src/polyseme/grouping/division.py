@@ -124,7 +124,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, eq=False)
 class _Counted:
-    """The rows of a batch as codes: their part, their leaves where these are asked for, their sensitive values."""
+    """The rows of a batch as codes: their part, their leaves where these are needed, their sensitive values."""
 
     coding: Coding
     division: Division
@@ -160,7 +160,7 @@ class _Finish:
     domains     the values of each sensitive attribute
     models      what classes must reach, and what is known beside the table
     totals      the whole table as one class for each sensitive attribute
-    room        classes for each record beyond which only their number is told
+    room        classes for each record beyond which only their number is returned
     """
 
     ladders: tuple[Ladder, ...] = field(repr=False)
@@ -341,7 +341,9 @@ def treat_counted(
     hire: Hire | None = None,
     seed: int | None = None,
 ) -> Treated | Dealt:
-    """Decide from counts what records show; refuses a method that has to look at each record by itself.
+    """Decide from counts what records show.
+
+    Refuses a method that has to look at each record by itself.
 
     earlier  a release whose levels of generalization are taken over, so that nothing is searched
     hire     finds those who work where the rows are, for tables that are cut in parts
@@ -383,7 +385,7 @@ def _different(workers: Workers) -> int:
 
 
 def require_treated(made: Treated | Dealt, spec: MethodSpec) -> Treated:
-    """Raise for groups that are dealt, where an engine does not know how."""
+    """Raise for groups formed by workers, where an engine does not support that."""
     if isinstance(made, Dealt):
         what = "who is in which group follows from ranks over all records, which this engine does not work out"
         raise ImpossibleError(Problem(f"$.method.{spec.name}", what, "use --engine local, or full-domain"))

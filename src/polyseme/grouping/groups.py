@@ -4,7 +4,7 @@
     dealer = made.dealer                                   # small, pickles
     kept, codes, rest = dealer.code(batch)                 # a map, wherever a batch is
 
-Every record gets a secret random key. Records are dealt to tasks by their key and sorted by it within a task; then
+Every record gets a secret random key. Records are assigned to tasks by their key and sorted by it within a task; then
 
     counts[task] = np.bincount(dealer.kinds(codes), minlength=dealer.count_of_kinds)    # first aggregate
     ranks = Ranks(first_ranks(counts)[task])                                            # one for each task
@@ -88,7 +88,10 @@ class Dealer:
         return self.places.kinds[codes]
 
     def code(self, batch: pa.RecordBatch) -> tuple[Bools, Ints, pa.RecordBatch]:
-        """Which rows are records; the codes of their values, and their other columns as they are published."""
+        """Which rows are records.
+
+        The codes of their values, and their other columns as they are published.
+        """
         kept, _, secret = self.coding.coded(batch)
         there = batch if kept.all() else batch.filter(arrow(kept))
         names = [name for name in batch.schema.names if name != self.attribute]
@@ -152,7 +155,10 @@ class DealtSource(Wrapped):
         return pa.RecordBatch.from_arrays(arrays, names=list(columns))
 
     def counted(self, columns: Sequence[str] | None = None) -> Iterator[CountedRows]:
-        """Rows of columns that have nothing to do with groups; records that will be dropped are among them."""
+        """Rows of columns that have nothing to do with groups.
+
+        Records that will be dropped are among them.
+        """
         asked = self.schema.names if columns is None else columns
         if {self.dealer.attribute, self.dealer.group, *self.dealer.labels} & set(asked):
             raise ValueError("rows cannot be counted before their groups are known")

@@ -77,7 +77,10 @@ class Reports:
         return order, np.searchsorted(self.cell[order], np.arange(self.cells + 1))
 
     def totals(self, mechanisms: Sequence[Mechanism]) -> Floats:
-        """How many records each cell has, or their weight: (cells,). In the long form each is counted l times."""
+        """How many records each cell has, or their weight: (cells,).
+
+        In the long form each is counted l times.
+        """
         held = self.counts.astype(np.float64) if self.weights is None else self.counts * self.weights
         rows = np.bincount(self.cell, weights=held, minlength=self.cells)
         return np.asarray(rows if self.paired else rows / mechanisms[0].l, dtype=np.float64)
@@ -85,7 +88,7 @@ class Reports:
 
 @dataclass(frozen=True, eq=False)
 class Finer:
-    """The same reports with their records split further by helping columns that are not asked for.
+    """The same reports with their records split further by helping columns outside the question.
 
     names    of the columns
     reports  each cell is a part of a cell of the table
@@ -229,7 +232,10 @@ class EstimateOptions:
     target: Target = "published"
 
     def problems(self) -> Iterator[Problem]:
-        """What is wrong with them; an estimator that does not exist is refused where it is looked up."""
+        """What is wrong with them.
+
+        An estimator that does not exist is refused where it is looked up.
+        """
         level: Any = self.level  # whatever a caller without a type checker hands in
         if not isinstance(level, int | float) or not 0.0 < level < 1.0:
             yield Problem("level", f"a level lies between 0 and 1, not {level!r}")

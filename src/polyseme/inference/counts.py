@@ -72,7 +72,9 @@ def distinct(sets: Ints, size: int) -> tuple[Ints, Ints]:
 
 
 def ranked(codes: Ints) -> tuple[Ints, Ints]:
-    """The different codes, ascending, and the number of each code among them; sorted only where they are sparse.
+    """The different codes, ascending, and the number of each code among them.
+
+    Sorted only where they are sparse.
 
     >>> ranked(np.array([7, 3, 7]))[1].tolist()
     [1, 0, 1]

@@ -75,7 +75,9 @@ def text_rows(text: str) -> list[Row]:
 
 
 def written_rows(rows: Iterable[Sequence[str]], separator: str) -> str:
-    r"""Rows as the text of a CSV file; cells that hold a separator, a quote or a line break are quoted.
+    r"""Rows as the text of a CSV file.
+
+    Cells that hold a separator, a quote or a line break are quoted.
 
     >>> written_rows([("a;b", "*")], ";")
     '"a;b";*\n'

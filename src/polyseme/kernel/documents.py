@@ -49,7 +49,10 @@ class Folder:
     allow_outside: bool = False
 
     def file(self, name: Any) -> Path:
-        """The file of that name; one that is not below the folder is refused before anything is learned of it."""
+        """The file of that name.
+
+        One that is not below the folder is refused before anything is learned of it.
+        """
         if not isinstance(name, str):
             raise PolicyError("expected the name of a file")
         file = self.path / name
@@ -81,7 +84,7 @@ def as_folder(folder: Folder | Path | str) -> Folder:
 
 
 def content(file: Path) -> bytes:
-    """The bytes of a file; as long as it stays as it is, it is opened once, however often it is asked for."""
+    """The bytes of a file; as long as it stays as it is, it is opened once, however often it is read."""
     there = file.stat()
     if there.st_size > _LARGEST:
         return file.read_bytes()
@@ -124,7 +127,10 @@ def _finite(text: str) -> float:
 
 
 def parse(text: str) -> Any:
-    """The objects of a YAML text that the user wrote; `PolicyError` with the place where it is none."""
+    """The objects of a YAML text that the user wrote.
+
+    `PolicyError` with the place where it is none.
+    """
     from polyseme.kernel.yaml_schema import NotYaml, load
 
     try:
@@ -142,7 +148,10 @@ def is_document(file: Path) -> bool:
 
 
 def read_document(file: Path) -> Any:
-    """The objects of a YAML or JSON file. No message quotes the file: it names the place and nothing else."""
+    """The objects of a YAML or JSON file.
+
+    No message quotes the file: it names the place and nothing else.
+    """
     from polyseme.kernel.yaml_schema import load
 
     kind = "JSON" if file.suffix.lower() == ".json" else "YAML"
@@ -179,7 +188,10 @@ def kind_of(value: object) -> str:
 
 
 class Reader:
-    """One place (`$.attributes.age`) in a document; readers of inner places share its list of problems."""
+    """One place (`$.attributes.age`) in a document.
+
+    Readers of inner places share its list of problems.
+    """
 
     def __init__(self, value: Any, where: str = "$", problems: list[Problem] | None = None) -> None:
         self.value = value

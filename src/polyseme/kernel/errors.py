@@ -120,7 +120,7 @@ class ReleaseError(InvalidInput):
 
 
 class QuestionError(InvalidInput):
-    """The question cannot be asked of this release."""
+    """A question that the release cannot answer."""
 
 
 class CampaignError(InvalidInput):
@@ -136,11 +136,17 @@ class CollectionError(InvalidInput):
 
 
 class StoreUnavailable(CollectionError):
-    """The store does not answer now. What was asked for may or may not have happened; asking again is safe."""
+    """The store does not answer now. The request may or may not have taken effect.
+
+    Repeating it is safe.
+    """
 
 
 class ChannelError(InvalidInput):
-    """A message, a key or a token of the anonymous channel cannot be used; nothing is sent another way instead."""
+    """A message, a key or a token of the anonymous channel cannot be used.
+
+    Nothing is sent another way instead.
+    """
 
 
 class RiskError(InvalidInput):

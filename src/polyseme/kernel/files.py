@@ -23,7 +23,9 @@ __all__ = ["refuse_existing", "require_place", "reserve", "turn", "whole_file", 
 
 
 def reserve(file: Path) -> None:
-    """Make an empty file for a program that would let everybody read what it makes; one that is there becomes private.
+    """Make an empty file for a program that would let everybody read what it makes.
+
+    One that is there becomes private.
 
     What SQLite keeps beside a database has the permissions of the database.
     """
@@ -181,7 +183,7 @@ def _beside(target: Path, suffix: str) -> Path:
 
 
 def require_place(target: Path, overwrite: bool = False, ours: Callable[[Path], bool] | None = None) -> None:
-    """Raise where no file can be put, or none may be: to be asked before the work that makes it.
+    """Raise where no file can be put, or none may be: to be called before the work that makes it.
 
     ours  which files may be replaced; any when omitted
     """

@@ -1,4 +1,4 @@
-"""Declared parameters: what a privacy model or a promise may be asked for, in one idiom.
+"""Declared parameters: what a privacy model or a promise takes, in one idiom.
 
 A declaration is a tuple of `Parameter`; reading goes through it once and finds every problem, each with its place.
 """

@@ -114,7 +114,10 @@ class SystemStream:
         return _to_unit(self.words(draws * records)).reshape(draws, records)
 
     def integers(self, bound: int, count: int) -> NDArray[np.int64]:
-        """`count` integers uniform on 0 ... bound-1, exactly: words beyond the last whole multiple are drawn again."""
+        """`count` integers, exactly uniform on 0 ... bound-1.
+
+        Words beyond the last whole multiple are drawn again.
+        """
         if not 1 <= bound <= 1 << 63:
             raise ValueError("bound must be between 1 and 2**63")
         limit = (1 << 64) - ((1 << 64) % bound)
@@ -244,7 +247,9 @@ class StreamKey:
 
 
 class RecordStream:
-    """Uniform numbers of single records; each depends on a key, on the record's row and on what it is drawn for.
+    """Uniform numbers of single records.
+
+    Each depends on a key, on the record's row and on what it is drawn for.
 
     rows  where the records are in their table, from 0
     lane  what the numbers are for: those of two lanes are independent
@@ -271,7 +276,7 @@ class RecordStream:
         return RecordStream(self._key, self._rows[places], self._lane)
 
     def words(self, draws: int = 1) -> Words:
-        """`draws` x records 64-bit words; the same whenever they are asked for."""
+        """`draws` x records 64-bit words; the same on every call."""
         words = np.empty((draws + draws % 2, len(self)), dtype=np.uint64)
         for pair in range(len(words) // 2):
             words[2 * pair : 2 * pair + 2] = self._pair(pair).T
@@ -320,7 +325,10 @@ class StickyStream:
 
     @property
     def prints(self) -> Words:
-        """Eight bytes that tell (record key, attribute, value) of each record from others; secret like the numbers."""
+        """Eight bytes that tell (record key, attribute, value) of each record from others.
+
+        Secret like the numbers.
+        """
         return np.ascontiguousarray(self._tags[:, :8]).view("<u8")[:, 0].astype(np.uint64)
 
     def lane(self, purpose: bytes, rows: NDArray[np.int64], numbers: NDArray[np.int64] | None = None) -> StickyStream:

@@ -108,7 +108,10 @@ def spellings(values: Iterable[Label | date]) -> list[str]:
 
 @lru_cache(maxsize=4096, typed=True)
 def spelling(value: Label | date) -> str:
-    """The spelling of one value; remembered, because a manifest repeats the same few in all its conditions."""
+    """The spelling of one value.
+
+    Remembered, because a manifest repeats the same few in all its conditions.
+    """
     return spellings([value])[0]
 
 
@@ -134,7 +137,9 @@ def different(labels: Iterable[_L]) -> dict[str, _L]:
 
 
 def names_of(values: Sequence[Label]) -> list[str]:
-    """The spellings of the values of a domain, by which two domains are compared; all of them different.
+    """The spellings of the values of a domain, by which two domains are compared.
+
+    All of them different.
 
     An old release may list two spellings of one value: such values keep the way they are written.
 

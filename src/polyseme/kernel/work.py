@@ -76,7 +76,10 @@ class Cancellation:
         self._others = others
 
     def cancel(self, reason: str = "cancelled") -> None:
-        """Ask the work to stop; the first reason stays. It is shown to people, so it must not hold data."""
+        """Ask the work to stop; the first reason stays.
+
+        It is shown to people, so it must not hold data.
+        """
         if self._reason is None:
             self._reason = reason
 
@@ -241,7 +244,7 @@ class Stage:
 
 @contextmanager
 def stage(name: str, label: str, total: int | Callable[[], int | None] | None = None) -> Iterator[Stage]:
-    """One stage of some work; a total that has to be found out is asked for only if someone listens.
+    """One stage of some work; a total that must be computed is computed only for a listener.
 
     name   its id, by which the verb's weights and other programs know it
     label  the same for people
@@ -293,7 +296,7 @@ def working(
     """Whatever verbs this thread calls in the block can be cancelled, and say how far they are.
 
     cancellation  stops them from another thread: a verb then raises `Cancelled` and leaves no file behind
-    progress      told of every step; what it raises ends the work too
+    progress      called at every step; what it raises ends the work too
     """
     outer = _current.get()
     inner = replace(outer, cancellation=_joined(outer.cancellation, cancellation), progress=progress or outer.progress)
@@ -313,7 +316,7 @@ def _joined(outer: Cancellation | None, own: Cancellation | None) -> Cancellatio
 
 @contextmanager
 def listening(listener: Listener) -> Iterator[None]:
-    """Whatever this thread does in the block is told to the listener, stage by stage."""
+    """Reports what this thread does in the block to the listener, stage by stage."""
     with working(progress=_Listening(listener)):
         yield
 
@@ -368,7 +371,7 @@ def verb(**weights: float) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 @contextmanager
 def _running(running: _Verb, cancellation: object) -> Iterator[None]:
-    """The context of a verb that runs; of the outermost one it is told when it begins and when it is done."""
+    """The context of a verb that runs; the beginning and end of the outermost one are logged."""
     own = cancellation if isinstance(cancellation, Cancellation) else None
     outer = _current.get()
     inner = replace(outer, cancellation=_joined(outer.cancellation, own), verb=running)

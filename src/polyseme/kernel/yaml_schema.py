@@ -20,7 +20,10 @@ MOST_REPEATED = 1_000_000
 
 
 class NotYaml(ValueError):
-    """Why a text is no YAML. The problem may quote the text; the line and the column, from 1, do not."""
+    """Why a text is no YAML. The problem may quote the text.
+
+    The line and the column, from 1, do not.
+    """
 
     def __init__(self, problem: str = "", line: int | None = None, column: int | None = None) -> None:
         super().__init__(problem)
@@ -42,7 +45,9 @@ def load(text: str) -> Any:
 
 
 def line_of(text: str, place: str) -> int | None:
-    r"""The line, from 1, of a place such as `$.attributes.age`; of the nearest one around it where it is not there.
+    r"""The line, from 1, of a place such as `$.attributes.age`.
+
+    Of the nearest one around it where it is not there.
 
     >>> line_of("attributes:\n  age:\n    role: none\n", "$.attributes.age.role")
     3

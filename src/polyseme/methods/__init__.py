@@ -1,6 +1,6 @@
 """Methods: how a table is made publishable, as `method:` in a policy names it.
 
-There are two kinds, and one of each can be asked for together:
+There are two kinds, and one of each can be combined:
 
 decoys                  draws a set of candidates in the place of each protected value. It says before any record is
                         touched what the policy comes to (`plan`), and how each column will be published (`columns`);
@@ -8,7 +8,7 @@ decoys                  draws a set of candidates in the place of each protected
 full-domain, mondrian,  look at the whole table first, and decide which records share a class and what each class
 anatomy, buckets, rules shows (`group`); the rows are recoded before they are published
 
-A method is imported when it is asked for, so that their names cost nothing.
+A method is imported when it is used, so that their names cost nothing.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ def _plan_attribute(attribute: Attribute, records: int | None, labels: Sequence[
     crowded = [item for item in (own, *(item.facts for item in strata)) if item and item.design != choice.design]
     choice = replace(choice, warnings=(*choice.warnings, *_crowded(choice, crowded, len(strata) + 1)))
     obstacle = "; ".join(f"{item.where}: {item.obstacle}" for item in strata if item.obstacle)
-    # Where nothing is told truthfully no other l and d would help.
+    # Where no set is truthful no other l and d would help.
     if found.identifiable is False and choice.p > 0.0 and not strata:
         nearest = _nearest(attribute, choice)
     traded = _traded(mechanism, expected.prior, records)
@@ -290,7 +290,10 @@ def _relax(stratum: StratumPlan) -> str:
 
 
 def sets_of(item: AttributePlan, from_data: bool = False) -> Sets:
-    """How a planned attribute will be published; some stratum may have no mechanism, and is then left out."""
+    """How a planned attribute will be published.
+
+    Some stratum may have no mechanism, and is then left out.
+    """
     mechanisms = [(Key(), item.mechanism), *((stratum.key, stratum.mechanism) for stratum in item.strata)]
     members = tuple(Stratum.of(item.attribute, key, made) for key, made in mechanisms if made is not None)
     return Sets(

@@ -213,7 +213,10 @@ class Goal:
         population: Ints | None = None,
         fine: Bools | None = None,
     ) -> Bools:
-        """Which classes can be published together when the others are suppressed; `fine` if that is known already."""
+        """Which classes can be published together when the others are suppressed.
+
+        `fine` if that is known already.
+        """
         kept = self.fine(sizes, counts, population) if fine is None else fine.copy()
         while self.relative and kept.any() and not kept.all():
             rest = {name: held.among(kept) for name, held in counts.items()}
@@ -404,7 +407,10 @@ class GroupingMethod(Protocol):
 
 @runtime_checkable
 class DealingMethod(GroupingMethod, Protocol):
-    """A method whose groups follow from how many records have each value; only who is in which is drawn."""
+    """A method whose groups follow from how many records have each value.
+
+    Only who is in which is drawn.
+    """
 
     def places(self, parameters: Mapping[str, Any], attribute: Attribute, counts: Ints) -> Places:
         """The places of groups, from the records of each value of the attribute that is published by group."""

@@ -362,7 +362,7 @@ class Recoding:
     shown       the cell of each class in each quasi-identifier: (classes, q)
     cells       for each quasi-identifier, its cells
     levels      for each quasi-identifier the level at which all records are shown; empty where they differ
-    loss        by the measure that the method was asked to minimize; None where it minimises none
+    loss        by the measure that the method minimizes; None where it minimizes none
     gap         how much smaller the least loss could be at the most; 0 for an optimum, None where nothing is proved
     replaced    sensitive attributes that are shown otherwise than they are, by name; `BLANK` for a value taken away
     actions     how often each action was taken, for a method that takes several

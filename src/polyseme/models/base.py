@@ -81,7 +81,7 @@ class Verdict:
 
     model          the policy's word for it
     attribute      the sensitive attribute, None where there is none
-    parameters     as asked for
+    parameters     as requested
     holds          for every class
     worst          the value of the worst class; None when nothing could be checked
     bound          what it was compared with
@@ -240,7 +240,7 @@ class Model:
 
 @dataclass(frozen=True)
 class Spec:
-    """A model that was asked for."""
+    """A model with its parameters, as requested."""
 
     model: Model
     parameters: dict[str, Any]

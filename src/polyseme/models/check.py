@@ -100,7 +100,7 @@ def _check_one(
     if attribute is not None and _holds_sets(frame, attribute):
         return _check_sets(frame, counts, spec, attribute, background)
     if keys not in grouped:
-        # One grouping serves every attribute that these classes may be asked about.
+        # One grouping serves every attribute of these classes.
         plain = [n for n in named if n in frame.columns and n not in keys and not _holds_sets(frame, n)]
         domains, missing, wildcard = dict(background.domains), background.missing, background.wildcard
         grouped[keys] = classes_of(

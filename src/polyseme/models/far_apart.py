@@ -25,7 +25,10 @@ _CHUNK = 2_000_000
 
 
 def closest_pairs(subject: Counts | PublishedSets, distance: Distance) -> Floats:
-    """The smallest distance between two different values of each class; infinite for a single value."""
+    """The smallest distance between two different values of each class.
+
+    Infinite for a single value.
+    """
     closest = np.full(len(subject.first), np.inf)
     positions = _positions(distance)
     for rows, values, _ in subject.blocks():
@@ -52,7 +55,10 @@ def _positions(distance: Distance) -> Floats | Ints | None:
 
 
 def largest_subsets(subject: Counts, distance: Distance, l: int, d: float) -> Ints:
-    """The size of the largest subset of each class's values that are pairwise at least d apart; at most l on graphs."""
+    """The size of the largest subset of each class's values that are pairwise at least d apart.
+
+    At most l on graphs.
+    """
     structure = distance.structure(d)
     largest = np.zeros(len(subject.first), dtype=np.int64)
     if isinstance(structure, Clusters):

@@ -36,7 +36,10 @@ __all__ = ["MODELS", "background_of", "ground_of", "is_about", "read_spec", "spe
 
 
 def ground_of(counts: Counts, background: Background, name: str) -> Ground | None:
-    """The ground that closeness names, for one attribute; None where it needs a hierarchy and there is none."""
+    """The ground that closeness names, for one attribute.
+
+    None where it needs a hierarchy and there is none.
+    """
     if name != "hierarchical":
         return ground_from(name)
     hierarchy = _hierarchy(counts, background)
@@ -289,7 +292,7 @@ def read_spec(spec: Mapping[str, Mapping[str, Any]], where: str = "models") -> S
 
 
 def spec_of(model: Model, given: Mapping[str, Any], where: str = "") -> Spec:
-    """What is asked of one model, validated; with `attribute` for a model about one."""
+    """The request for one model, validated; with `attribute` for a model about one."""
     given = dict(given)
     attribute = given.pop("attribute", None)
     if attribute is not None and not isinstance(attribute, str):

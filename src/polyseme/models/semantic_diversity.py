@@ -68,7 +68,10 @@ def score(counts: Counts, distance: Distance, l: int, d: float, reading: Reading
 
 
 def merging(distance: Distance | None, d: float, reading: Reading) -> Merging:
-    """A set of distant values stays one. Shares of a ball add up where balls are the same around all their values."""
+    """A set of distant values stays one.
+
+    Shares of a ball add up where balls are the same around all their values.
+    """
     if reading == "exists":
         return "absorbing"
     clustered = distance is not None and isinstance(distance.structure(d), Clusters)

@@ -73,7 +73,10 @@ class Public:
 
 
 def diversity(classes: QidClasses, l: int) -> Verdict:
-    """Frequency [[l, j]]-diversity: the largest share of one value in a class is at most 1/l. Exact."""
+    """Frequency [[l, j]]-diversity: the largest share of one value in a class is at most 1/l.
+
+    Exact.
+    """
 
     def score() -> Score:
         owner, _, count = classes.sums(np.ones(len(classes.value)))

@@ -311,7 +311,10 @@ def structure_of(design: str, distance: Distance, d: float) -> Structure:
 
 
 def our_mechanism(distance: Distance, l: int, d: float) -> Mechanism | None:
-    """Balanced, or of least risk where that does not exist; None where there is no valid set for some value."""
+    """Balanced, or of least risk where that does not exist.
+
+    None where there is no valid set for some value.
+    """
     structure = distance.structure(d)
     return mechanism_or_none("balanced", structure, l) or mechanism_or_none("least-risk", structure, l)
 

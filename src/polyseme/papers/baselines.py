@@ -97,7 +97,9 @@ _CHUNK = 1 << 22
 
 
 def rating(codes: Ints, size: int, l: int, stream: Stream, counts: Ints | None = None) -> Ints:
-    """A set of l values for each record: its own and l - 1 values of other records; (n, l), rows ascending.
+    """A set of l values for each record: its own and l - 1 values of other records.
+
+    (n, l), rows ascending.
 
     codes   the true values
     size    F, the number of values of the domain

@@ -290,7 +290,7 @@ def _larger(results: Results) -> Finding:
 
 
 def _larger_verdict(asked: Sequence[float], every: Sequence[float]) -> Verdict:
-    """By ratios: larger wherever it is asked for, in some of it and smaller nowhere, or neither."""
+    """By ratios: larger in all settings, in some and smaller nowhere, or neither."""
     if min(asked) > 1:
         return Verdict.REPRODUCED
     return Verdict.CORRECTED if max(asked) > 1 and min(every) >= 1 else Verdict.NOT_REPRODUCED

@@ -158,7 +158,10 @@ class Policy:
 
     @classmethod
     def loads(cls, text: str, folder: str | Path = ".", allow_outside: bool = False) -> Policy:
-        """Read a policy from YAML text; files it names are below `folder`, or anywhere if that is allowed."""
+        """Read a policy from YAML text.
+
+        Files it names are below `folder`, or anywhere if that is allowed.
+        """
         if not isinstance(text, str):
             raise PolicyError(f"expected the text of a policy, not {type(text).__name__}", _WAYS_IN)
         return cls.from_dict(parse(text), folder, allow_outside)
@@ -399,7 +402,7 @@ def _check_names(reader: Reader, policy: Policy) -> None:
 
 
 def _check_shared(reader: Reader, policy: Policy) -> None:
-    """A group is told by a column of the table that shows one value for each record, and the same in every run."""
+    """A group is given by a column of the table that shows one value for each record, and the same in every run."""
     for attribute in policy.attributes:
         if not attribute.shared_by:
             continue

@@ -315,7 +315,10 @@ def _conditional(reader: Reader) -> ConditionalShares | None:
 
 
 def read_shares_of(reader: Reader) -> Shares | None:
-    """Non-negative weights, in the order of the domain or by value; they need not add up to one. Or a file's name."""
+    """Non-negative weights, in the order of the domain or by value; they need not add up to one.
+
+    Or a file's name.
+    """
     if isinstance(reader.value, str):
         return reader.value
     weights = reader.value if isinstance(reader.value, list) else list(reader.mapping().values())
@@ -339,7 +342,10 @@ def _distance(reader: Reader) -> Mapping[str, Any] | None:
 
 
 def read_protect(reader: Reader) -> Promises:
-    """What is promised, as far as that can be said without the domain; problems are the reader's."""
+    """What is promised, as far as that can be said without the domain.
+
+    Problems are the reader's.
+    """
     given = reader.mapping()
     if not isinstance(reader.value, Mapping):
         return Promises()
@@ -411,7 +417,10 @@ def _shares(reader: Reader) -> Shares | None:
 def joined_attributes(
     attributes: Sequence[AttributePolicy], joints: Sequence[JointPolicy], reader: Reader
 ) -> tuple[AttributePolicy, ...]:
-    """The attributes with what protects those that are joined; every problem of the names at once."""
+    """The attributes with what protects those that are joined.
+
+    Every problem of the names at once.
+    """
     by_name = {item.name: item for item in attributes}
     taken: dict[str, str] = {}
     for number, joint in enumerate(joints):
@@ -453,7 +462,10 @@ _ABOUT_KEYS = tuple(field.name for field in fields(About))
 
 
 def read_about(reader: Reader) -> About:
-    """`about: {title: Patients of 2025, publisher: Registry, version: 3}`; whatever is left out is not said."""
+    """`about: {title: Patients of 2025, publisher: Registry, version: 3}`.
+
+    Whatever is left out is not said.
+    """
     given = reader.mapping(_ABOUT_KEYS)
     read = {name: _fact(name, reader.at(name, given[name])) for name in _ABOUT_KEYS if name in given}
     return About(**read)

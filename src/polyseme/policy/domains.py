@@ -236,7 +236,10 @@ def _note(seen: Seen, attribute: AttributePolicy, series: pl.Series, counts: Int
 
 
 def domain_of(attribute: AttributePolicy, seen: Seen | None, policy: Policy, reader: Reader) -> Domain:
-    """The domain of an attribute, declared or from what was seen; what is wrong with it goes to the reader."""
+    """The domain of an attribute, declared or from what was seen.
+
+    What is wrong with it goes to the reader.
+    """
     extra = missing_label(attribute.missing)
     if attribute.edges is not None:
         return _bin_domain(attribute, attribute.edges)
@@ -264,7 +267,10 @@ def domain_of(attribute: AttributePolicy, seen: Seen | None, policy: Policy, rea
 
 
 def declared_domain(attribute: AttributePolicy, policy: Policy, reader: Reader) -> Domain | None:
-    """The values that the policy declares for an attribute, protected or not; None where it leaves them open."""
+    """The values that the policy declares for an attribute, protected or not.
+
+    None where it leaves them open.
+    """
     if is_open(attribute, policy):
         return None
     return domain_of(attribute, None, policy, reader)

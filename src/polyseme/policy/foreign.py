@@ -77,7 +77,10 @@ def _holds_dates(item: AttributePolicy) -> bool:
 
 
 def population_of(policy: Policy) -> Source | None:
-    """The table of the population that was given beside the policy, or that k-map names; None without one."""
+    """The table of the population that was given beside the policy, or that k-map names.
+
+    None without one.
+    """
     if policy.population is not None:
         return open_for(policy.population, policy)
     given = {name for model in policy.models if isinstance(name := model.parameters.get("reference"), str)}
@@ -103,7 +106,7 @@ def population_frame(policy: Policy, names: Sequence[str] | None = None) -> pl.D
 
 
 def models_of(policy: Policy) -> tuple[Mapping[str, Any], ...]:
-    """The models that a release promises; where the population is kept is not told."""
+    """The models that a release promises; the place of the population is not published."""
     return tuple(
         {model.name: {name: value for name, value in model.parameters.items() if name != "reference"}}
         for model in policy.models

@@ -55,7 +55,10 @@ def unweighted(policy: Policy) -> list[str]:
 
 
 def with_joints(schema: Schema, policy: Policy, unspoken: Sequence[str]) -> Schema:
-    """The schema with each joint attribute in the place of the first of its members; all problems at once."""
+    """The schema with each joint attribute in the place of the first of its members.
+
+    All problems at once.
+    """
     problems: list[Problem] = []
     made = {
         joint.attributes[0]: _joined(joint, schema, policy, unspoken, Reader(None, f"$.joint[{number}]", problems))

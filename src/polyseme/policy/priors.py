@@ -149,7 +149,10 @@ def kept_columns(
 
 
 def with_references(schema: Schema, policy: Policy, source: Source | None, reader: Reader) -> Schema:
-    """References that the policy asks to take from the table, counted in one pass. They are published."""
+    """References that the policy asks to take from the table, counted in one pass.
+
+    They are published.
+    """
     asked = [item for item in policy.attributes if item.reference == FROM_DATA and schema[item.name].domain is not None]
     if not asked:
         return schema
@@ -308,7 +311,9 @@ def with_constraints(
     unspoken: Sequence[str] = (),
     elsewhere: Container[int] = (),
 ) -> tuple[Schema, tuple[str, ...]]:
-    """The schema with its constraints, and remarks; every problem of the policy's `impossible` at once.
+    """The schema with its constraints, and remarks.
+
+    Every problem of the policy's `impossible` at once.
 
     from_data  attributes whose domain was found in the table: a value that does not occur there needs no exclusion, but
                may be one that is written otherwise
@@ -338,7 +343,7 @@ def with_constraints(
 
 
 def _when(exclusion: Exclusion, schema: Schema, reader: Reader) -> Condition:
-    """The condition in texts; it must be about columns published as they are, or strata could not be told apart."""
+    """The condition in texts; it must be about columns published as they are, or strata could not be distinguished."""
     for name, values in exclusion.when.items():
         inner = reader.at(name, None)
         attribute = schema.by_name.get(name)

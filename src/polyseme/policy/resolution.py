@@ -111,7 +111,7 @@ def column_values(
 def distinct_values(
     source: Source, name: str, missing_values: tuple[str, ...] = ("",), kind: str | None = None
 ) -> Iterator[pl.Series]:
-    """The same for those who only ask which values there are: how often, and in which order, is not told."""
+    """The same for callers who need only which values there are, not how often or in which order."""
     for batch, _ in source.counted([name]):
         yield _as_published(batch, missing_values, kind)
 
@@ -169,7 +169,10 @@ def _file_problems(policy: Policy) -> list[Problem]:
 
 
 def match_columns(policy: Policy, source: Source) -> Policy:
-    """The policy with its attributes in the order of the table's columns; both sides must name each other."""
+    """The policy with its attributes in the order of the table's columns.
+
+    Both sides must name each other.
+    """
     columns = source.schema.names
     named = {*policy.by_name, *(policy.protect_all_but or ())}
     if not source.typed and 2 * len(named & set(columns)) < len(named):

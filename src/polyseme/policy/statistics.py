@@ -34,7 +34,10 @@ Statistics: TypeAlias = str | Path | Sequence[str | Path] | Mapping[str, str | P
 
 
 def read_statistics(given: Statistics, schema: Schema) -> Mapping[str, Groups]:
-    """The distribution of each attribute for which there is a file. All problems at once; no message quotes a file."""
+    """The distribution of each attribute for which there is a file. All problems at once.
+
+    No message quotes a file.
+    """
     problems: list[Problem] = []
     found: dict[str, Groups] = {}
     for name, file in _named(given, schema):

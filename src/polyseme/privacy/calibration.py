@@ -77,7 +77,9 @@ UNBALANCED = ("simple", "duplicate", "least-risk")
 
 
 def promised_posterior(design: str, l: int, reached: float | None) -> float:
-    """The posterior that is never exceeded: 1/l, or what the least-risk design reaches; infinite if none is promised.
+    """The posterior that is never exceeded: 1/l, or what the least-risk design reaches.
+
+    Infinite if none is promised.
 
     >>> promised_posterior("balanced", 4, 0.25), promised_posterior("simple", 2, 0.727)
     (0.25, inf)
@@ -189,11 +191,11 @@ class Choice:
     binding    the promise that decided: the one that limits p, or that sets l when p = 1
     epsilon    what local differential privacy they give; infinite at p = 1
     t_any      how far a posterior can be from its prior, for every prior and ground
-    t          the same for the reference distribution and the ground that was asked for; None without a reference, or
+    t          the same for the reference distribution and the requested ground; None without a reference, or
                for a design with distances when no closeness was promised
     lines      the reasoning, for people
     warnings   what the reader must not miss
-    calibration  of the prior and of p, where a promise about learners asked for it
+    calibration  of the prior and of p, where a promise about learners requires it
     made       the design that was fitted on the way, if one was
     obstacle   why there is no mechanism, where that is known already
     """
@@ -231,7 +233,10 @@ class Choice:
 
     @property
     def estimable(self) -> bool:
-        """Whether the sets say anything about the values at all; the design may still hide some of them."""
+        """Whether the sets say anything about the values at all.
+
+        The design may still hide some of them.
+        """
         return self.size == 1 or (self.p > 0.0 and self.l < self.size)
 
     def expected_l2(self, records: int) -> float | None:
@@ -353,7 +358,7 @@ def _sizes(promises: Promises, drawing: Drawing) -> Ints:
     if promises.fixed_size is not None:
         return np.array(promises.fixed_size[:1])
     # Without a limit on truth the smallest set is the most accurate (Theorem 1). The expected error has a closed
-    # form for uniform sets only; a design with distances keeps the size it was asked for.
+    # form for uniform sets only; a design with distances keeps the requested size.
     if not promises.limiting or not drawing.uniform or least >= drawing.size:
         return np.array([least])
     return np.arange(least, drawing.size)
@@ -367,7 +372,7 @@ def _odds(promises: Promises, etas: Ints, drawing: Drawing, known: Known) -> tup
         return np.full(len(etas), np.inf), [asking] * len(etas)
     table, names = np.array(list(limits.values())), list(limits)
     smallest = table.min(axis=0)
-    # Where truth is unlimited the set size did it: the one a diversity asked for, or a larger one.
+    # Where truth is unlimited the set size did it: the one a diversity requires, or a larger one.
     free = np.isinf(smallest) & (etas == least) & bool(asking)
     return smallest, [asking if idle else names[index] for index, idle in zip(table.argmin(axis=0), free, strict=True)]
 
@@ -491,7 +496,10 @@ def _silent(drawing: Drawing, eta: int, binding: str, line: str) -> Choice:
 
 
 def mechanism_for(choice: Choice, labels: Sequence[object] | None = None) -> Mechanism:
-    """The mechanism of a choice; `ImpossibleError` when no such design exists, naming values by their labels."""
+    """The mechanism of a choice.
+
+    `ImpossibleError` when no such design exists, naming values by their labels.
+    """
     if choice.obstacle is not None:
         raise choice.obstacle
     return Mechanism(choice.made or choice.drawing.build(choice.l, labels), choice.p)

@@ -99,7 +99,10 @@ def _without_words(frame: pl.DataFrame, release: Release) -> pl.DataFrame:
 
 
 def looked_at(columns: Sequence[Column], models: Sequence[Spec], keys: bool = True) -> Sequence[Column]:
-    """The columns that models are about, and those that form classes where `keys`; any where there is none."""
+    """The columns that models are about, and those that form classes where `keys`.
+
+    Any where there is none.
+    """
     secret = _secret(columns)
     named = {column.name for column in columns if keys and column.attribute.role.tells_apart}
     for spec in models:

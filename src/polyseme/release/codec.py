@@ -63,7 +63,7 @@ def _meaning_entry(attribute: Attribute) -> dict[str, Any]:
         return {key: value for key, value in asdict(attribute.weighting).items() if value is not None}
     if attribute.domain is None:
         return {}
-    # Such a column shows its values anyway, so that nothing is told by listing them.
+    # Such a column shows its values anyway, so that listing them reveals nothing.
     entry = {"domain": _domain_to_dict(attribute.domain, False)}
     return entry if attribute.distance is None else {**entry, "distance": dict(attribute.distance.parameters())}
 

@@ -132,7 +132,10 @@ class Sets(_Published):
 
     @cached_property
     def channels(self) -> tuple[Channel, ...]:
-        """The mechanism of each stratum and what is public about its values; first that of the whole domain."""
+        """The mechanism of each stratum and what is public about its values.
+
+        First that of the whole domain.
+        """
         grounds = Grounds(self.attribute.distance)
         return tuple(self._channel(member, grounds) for member in self.strata.members)
 

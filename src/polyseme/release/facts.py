@@ -76,7 +76,7 @@ class Applied:
     """What was done.
 
     name        of the method, in the policy's words
-    parameters  as asked for, defaults filled in
+    parameters  as requested, defaults filled in
     classes     how many classes or groups there are
     suppressed  records of which nothing is shown but sensitive values, or nothing at all
     withheld    whether suppressed records are left out; otherwise they show `*` in every quasi-identifier

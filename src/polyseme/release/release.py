@@ -107,7 +107,10 @@ class Release:
         return f"{head}<table><tr><th>attribute</th><th>role</th><th>published</th></tr>{rows}</table>"
 
     def head(self, rows: int = 5) -> pl.DataFrame | pd.DataFrame:
-        """The first rows as they are published: a polars frame; one of pandas where the release was made from one."""
+        """The first rows as they are published: a polars frame.
+
+        One of pandas where the release was made from one.
+        """
         if rows < 0:
             raise QuestionError("expected a number of rows, 0 or more", "release.head(5)")
         frame = self._frame(rows)
@@ -164,7 +167,10 @@ class Release:
         return partial(CsvSource, separator=",", well_formed=True)
 
     def require_rows(self) -> None:
-        """Raise where there is no row of which anything could be said; `verify` says what is wrong with that."""
+        """Raise where there is no row of which anything could be said.
+
+        `verify` says what is wrong with that.
+        """
         source = self.source
         some = any(map(how_many, source.counted(source.schema.names[:1]))) if source.rows is None else source.rows
         if not some:
@@ -244,7 +250,7 @@ def target_of(release: Release, item: Sets) -> Target:
 class SetCounts:
     """The distinct sets of each protected attribute, within its strata and within cells of untouched attributes.
 
-    questions  the untouched attributes of each kind of cells; everybody in one cell unless told
+    questions  the untouched attributes of each kind of cells; all records in one cell unless given
     """
 
     def __init__(self, release: Release, *questions: Sequence[str]) -> None:
@@ -255,14 +261,20 @@ class SetCounts:
         self._orders: dict[str, RowOrder] = {}
 
     def of(self, item: Sets, by: Sequence[str] = ()) -> Grouped:
-        """The sets of an attribute within cells of `by` and its strata; an error when some cell is not a valid set."""
+        """The sets of an attribute within cells of `by` and its strata.
+
+        An error when some cell is not a valid set.
+        """
         found = self._blocks[item.name][tuple(by)]
         if isinstance(found, ReleaseError):
             raise found
         return found
 
     def order(self, item: Sets) -> RowOrder:
-        """The order in which the sets of an attribute stand; an error when some cell is not a valid set."""
+        """The order in which the sets of an attribute stand.
+
+        An error when some cell is not a valid set.
+        """
         self.of(item)
         return self._orders[item.name]
 

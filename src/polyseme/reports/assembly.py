@@ -55,7 +55,7 @@ __all__ = [
 _EXAMPLES = 3
 """Labels of a quasi-identifier that are shown."""
 _SIZES = 20
-"""Up to so many different sizes of classes are told apart; more are put into ranges."""
+"""Up to so many different sizes of classes are listed; more are put into ranges."""
 _HUGE = 4
 """Times as large as half of the classes: where the largest is larger, ranges double."""
 
@@ -216,7 +216,9 @@ def _example(label: str | None, stands_for: Mapping[str, Sequence[str]]) -> str:
 
 
 def class_size_table(sizes: Ints) -> ClassSizes:
-    """How many classes have how many records; in ranges where there are many sizes, which double where some are huge.
+    """How many classes have how many records.
+
+    In ranges where there are many sizes, which double where some are huge.
 
     >>> class_size_table(np.array([2, 2, 5])).labels
     ('2', '5')
@@ -380,7 +382,10 @@ def _model_line(attribute: str, models: Sequence[Mapping[str, Mapping[str, Any]]
 
 
 def attribute_line(published: Column, groups: Collection[str] = ()) -> AttributeLine:
-    """How a column is published; `groups` are the columns that tell which records belong together."""
+    """How a column is published.
+
+    `groups` are the columns that tell which records belong together.
+    """
     role = published.attribute.role.value
     if not isinstance(published, Sets):
         secret = published.attribute.role.is_secret

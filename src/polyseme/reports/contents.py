@@ -170,7 +170,10 @@ class ValueRisk:
 
     @property
     def learning_is_known(self) -> bool:
-        """Whether it is known what can be learned; the records of a class look alike, so there it is nothing more."""
+        """Whether it is known what can be learned.
+
+        The records of a class look alike, so there it is nothing more.
+        """
         return self.unit == "class" or (self.learnt is not None and self.unknown is None)
 
     @property

@@ -198,7 +198,10 @@ def _finding(page: Page, attack: str, attribute: str) -> FindingLine | None:
 
 
 def risk_paragraph(page: Page) -> tuple[str, ...]:
-    """The three risks that matter, a sentence or two each; the second and the third for the attribute worst off."""
+    """The three risks that matter, a sentence or two each.
+
+    The second and the third for the attribute worst off.
+    """
     risks = value_risks(page)
     return (
         _reidentified(page.reidentification),

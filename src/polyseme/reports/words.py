@@ -205,7 +205,10 @@ def asked_for(verdict: Verdict) -> str:
 
 
 def looked_at(verdict: Verdict, number: int, in_sets: bool) -> str:
-    """How many sets, classes or records were looked at, or violate; nothing where the manifest alone decides."""
+    """How many sets, classes or records were looked at, or violate.
+
+    Nothing where the manifest alone decides.
+    """
     if not verdict.checked:
         return NOTHING
     return counted(number, *(_LOOKED_AT.get(verdict.model, ("class", "classes")) if in_sets else ("class", "classes")))

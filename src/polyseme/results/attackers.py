@@ -77,7 +77,10 @@ class Guesser:
 
     @property
     def beyond(self) -> str:
-        """What more an attacker reaches who knows the composition of groups, in words; empty where that is no more."""
+        """What more an attacker reaches who knows the composition of groups, in words.
+
+        Empty where that is no more.
+        """
         more = self.low is None and self.high is not None and self.after is not None and self.high > self.after + _SHOWN
         return f" ({self.high:.1%} knowing the exact composition of each group)" if more else ""
 

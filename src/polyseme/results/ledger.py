@@ -231,7 +231,10 @@ class Exposures(Result):
         return tuple(item for item in self.items if item.intersected)
 
     def spent(self, people: str) -> float | None:
-        """The sum of the epsilons of the attributes that may lie (p < 1); None where one of them is not known."""
+        """The sum of the epsilons of the attributes that may lie (p < 1).
+
+        None where one of them is not known.
+        """
         found = [item.epsilon for item in self.items if item.people == people]
         return None if None in found else sum(value for value in found if value is not None and isfinite(value))
 

@@ -273,7 +273,7 @@ class AttributePlan:
     traded      of a least-risk design that is not balanced: what its step cost and bought
     confounded  groups of values that no estimator can tell apart
     published   what is published although it comes from the records, and what can be done with it
-    learner     how often three people guess right who know more and more; None where that was not asked
+    learner     how often three attackers with more and more knowledge guess right; None if not computed
     groups      what they know; it is not stored, and may come from the records
     """
 

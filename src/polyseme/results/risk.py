@@ -89,7 +89,7 @@ class SensitiveRisk:
 
 @dataclass(frozen=True)
 class Choice:
-    """A column that was taken as a quasi-identifier without being asked for, or left out, and why."""
+    """A column that was taken as a quasi-identifier without a request, or left out, and why."""
 
     name: str
     role: str

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Summary:
-    """Numbers with intervals, one row each; `columns` say what each row is about, `notes` what the reader must know."""
+    """Numbers with intervals, one row each.
+
+    `columns` say what each row is about, `notes` what the reader must know.
+    """
 
     columns: Mapping[str, tuple[Any, ...]]
     value: tuple[float, ...]
@@ -156,7 +159,10 @@ class Table(Result):
             yield dict(zip(names, row))
 
     def to_dict(self) -> dict[str, Any]:
-        """The document of `estimate --json`. A missing number is null, and so is an infinite one: see `nonfinite`."""
+        """The document of `estimate --json`.
+
+        A missing number is null, and so is an infinite one: see `nonfinite`.
+        """
         document = {
             "estimator": self.estimator,
             "records": self.records,
@@ -209,7 +215,10 @@ class Table(Result):
         )
 
     def plot(self, kind: Literal["auto", "bars", "heat"] = "auto") -> Any:
-        """Bars with intervals; a heat map for two attributes; small multiples by group. Needs `polyseme[charts]`."""
+        """Bars with intervals; a heat map for two attributes; small multiples by group.
+
+        Needs `polyseme[charts]`.
+        """
         require("charts", "drawing an estimate")
         from polyseme.results.drawing.table_charts import chart
 

@@ -42,14 +42,17 @@ class Evaluation(Result):
     """How far estimates are from the truth: the metrics of each table that was compared.
 
     tables    by question, such as "income by sex"
-    learning  what predictors trained on each table are worth, where that was asked for
+    learning  what predictors trained on each table are worth, where requested
     """
 
     tables: Mapping[str, Mapping[str, float]]
     learning: Mapping[str, Mapping[str, Preserved]] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """The document of `evaluate --json`: the metrics by name; of several tables, by question first."""
+        """The document of `evaluate --json`: the metrics by name.
+
+        Of several tables, by question first.
+        """
         documents = {question: self._document(question) for question in self.tables}
         if len(documents) != 1:
             return documents

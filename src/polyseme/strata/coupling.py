@@ -50,7 +50,10 @@ _BLOCK, _MOST_TRIES = 1 << 14, 1 << 24
 
 
 class Coupling(ABC):
-    """Sets of a stratum made from those of its parent; everything is in codes of the whole domain."""
+    """Sets of a stratum made from those of its parent.
+
+    Everything is in codes of the whole domain.
+    """
 
     draws = 1
     """How many uniform numbers a proposal takes."""

@@ -259,7 +259,10 @@ class Stratum:
 
 @dataclass(frozen=True, eq=False)
 class Strata:
-    """The strata of one attribute; the first is that of records to which no constraint or condition applies."""
+    """The strata of one attribute.
+
+    The first is that of records to which no constraint or condition applies.
+    """
 
     constraints: tuple[Constraint, ...]
     members: tuple[Stratum, ...]
@@ -304,7 +307,10 @@ class Strata:
 
     @cached_property
     def numbers(self) -> Ints:
-        """Which member the records of each state belong to that is left after the last column; -1 for none."""
+        """Which member the records of each state belong to that is left after the last column.
+
+        -1 for none.
+        """
         return self._members[self.placing.places]
 
     def places(self, columns: Mapping[str, pa.Array | pl.Series], rows: int) -> Ints:

@@ -180,7 +180,10 @@ def headed(heads: Fingerprints, tails: Fingerprints) -> Fingerprints:
 
 
 class Tally:
-    """Fingerprints to be counted; its files are in a folder of their own below `parent` and go with it."""
+    """Fingerprints to be counted.
+
+    Its files are in a folder of their own below `parent` and go with it.
+    """
 
     def __init__(self, parent: Path, held: int = HELD_BYTES) -> None:
         self._parent, self._limit = parent, held
@@ -190,7 +193,10 @@ class Tally:
         self._counted: list[tuple[Fingerprints, Ints]] = []
 
     def add(self, prints: Fingerprints, counts: Ints | None = None) -> None:
-        """Some more, each once or as often as `counts` says; those with counts are few enough to be held."""
+        """Some more, each once or as often as `counts` says.
+
+        Those with counts are few enough to be held.
+        """
         if counts is not None:
             self._counted.append((prints, counts))
             return
@@ -280,7 +286,10 @@ def frame_of(
 
 
 def all_counts(parts: Sequence[tuple[int, Ints | None]]) -> Ints | None:
-    """The counts of several batches one after the other, given with their numbers of rows; None if there are none."""
+    """The counts of several batches one after the other, given with their numbers of rows.
+
+    None if there are none.
+    """
     if all(counts is None for _, counts in parts):
         return None
     known = [np.ones(rows, dtype=np.int64) if counts is None else counts for rows, counts in parts]
@@ -294,7 +303,7 @@ Found = TypeVar("Found")
 class Blocks(Generic[Found]):
     """Columns that are read together, and what was found out about those of the last reading.
 
-    names  the columns, in the order in which they will be asked for
+    names  the columns, in the order in which they will be read
     cost   how much is held of a column, at the most
     read   finds out about some columns in one reading
     most   how much may be held; a single column may need more

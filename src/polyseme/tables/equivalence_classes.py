@@ -57,7 +57,9 @@ _CLASS, _VALUE, _COUNT, _ROW = "\0class", "\0value", "\0count", "\0row"
 
 @dataclass(frozen=True, eq=False)
 class Counts:
-    """How often each value of one sensitive attribute occurs in each class; sorted by class, then by value.
+    """How often each value of one sensitive attribute occurs in each class.
+
+    Sorted by class, then by value.
 
     attribute  its name
     sizes      records of each class: (classes,)
@@ -189,7 +191,7 @@ class Classes:
     first       a row of each class, to name the place, -1 where rows were only counted: (classes,)
     records     rows of the table that are not suppressed
     suppressed  rows with `*` in every quasi-identifier
-    attributes  counts of each sensitive attribute that was asked for
+    attributes  counts of each requested sensitive attribute
     people      how many people these rows are of, where people are counted: `sizes` are then numbers of people
     """
 
@@ -342,7 +344,10 @@ def _into_matching(owner: Ints, pairs: tuple[Ints, Ints]) -> tuple[Ints, Ints]:
 
 
 def class_of_rows(frame: pl.DataFrame, quasi_identifiers: Sequence[str]) -> Ints:
-    """The class of each row, numbered as `classes_of` does without wildcards; -1 for a suppressed row."""
+    """The class of each row, numbered as `classes_of` does without wildcards.
+
+    -1 for a suppressed row.
+    """
     require_columns(frame, quasi_identifiers)
     keys = list(quasi_identifiers)
     if not keys:

@@ -145,7 +145,10 @@ def classes_for(
     attributes: Sequence[str] | None = None,
     domain: Sequence[Label] | int | None = None,
 ) -> QidClasses:
-    """The equivalence classes for `attribute` (Definition 10); `attributes` are all sensitive quasi-identifiers."""
+    """The equivalence classes for `attribute` (Definition 10).
+
+    `attributes` are all sensitive quasi-identifiers.
+    """
     attributes = list(table.columns if attributes is None else attributes)
     if attribute not in attributes:
         raise QuestionError(f"'{attribute}' is not among the attributes", nearest(attribute, attributes))

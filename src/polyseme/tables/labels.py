@@ -111,7 +111,9 @@ def is_ordered(kind: pa.DataType) -> bool:
 
 @dataclass(frozen=True)
 class Levels:
-    """The categories of ordered columns: their order is kept, but only those that are published. Levels add up.
+    """The categories of ordered columns: their order is kept, but only those that are published.
+
+    Levels add up.
 
     order  the categories of each column, in their order
     met    those of them that are published

@@ -65,7 +65,9 @@ FEW_RECORDS, MANY_RECORDS = 10, 100
 
 
 def too_few_people(records: int, people: int, limit: float | None = None) -> tuple[str, str]:
-    """What is wrong with a record key that names so few people, and what to do; empty when nothing is.
+    """What is wrong with a record key that names so few people, and what to do.
+
+    Empty when nothing is.
 
     People with sticky decoys are drawn for once, however many records they have. Up to 10 records a person are
     ordinary; up to 100 where there are at least as many people as records for each of them. Beyond that the column is

@@ -50,7 +50,10 @@ __all__ = [
 
 
 class SetNumbers:
-    """The numbers of all sets of `width` codes below `size`; `count` of them, which must fit 62 bits."""
+    """The numbers of all sets of `width` codes below `size`.
+
+    `count` of them, which must fit 62 bits.
+    """
 
     def __init__(self, size: int, width: int) -> None:
         self.size, self.width = size, width
@@ -295,7 +298,10 @@ class RowOrder:
         self.unsorted, self.counted = 0, False
 
     def add(self, sets: Ints, counts: Ints | None = None) -> None:
-        """The next rows as they are published, (n, width); `counts` where rows were counted, in whatever order."""
+        """The next rows as they are published, (n, width).
+
+        `counts` where rows were counted, in whatever order.
+        """
         wrong = (sets[:, 1:] <= sets[:, :-1]).any(axis=1)
         self.unsorted += int(np.count_nonzero(wrong) if counts is None else counts[wrong].sum())
         self.counted |= counts is not None
@@ -336,7 +342,10 @@ class RowOrder:
         return np.asarray(self._held.sum(axis=0))
 
     def blocks(self) -> tuple[Floats, Floats]:
-        """Rows of each block, of all scales from two blocks up: (blocks,); how often each holds each value."""
+        """Rows of each block, of all scales from two blocks up: (blocks,).
+
+        How often each holds each value.
+        """
         rows, held = self._rows, self._held
         sizes, counts = [rows], [held]
         while len(rows) > 2:

@@ -52,7 +52,9 @@ _KINDS = (pl.String, pl.Boolean, pl.Date, pl.Datetime, pl.Null)
 
 
 def key_texts(series: pl.Series) -> pl.Series:
-    """The key of each record; none where it is missing, or a float that does not tell persons apart.
+    """The key of each record.
+
+    Null where it is missing, or a float that does not distinguish persons.
 
     >>> key_texts(pl.Series([5.0, 0.5, None])).to_list(), key_texts(pl.Series([" 5", "005", "5.0", "A5 "])).to_list()
     (['5', None, None], ['5', '5', '5', 'A5'])
@@ -170,7 +172,9 @@ def _holds(shown: pl.Series, values: pl.Series) -> bool:
 
 
 def plain_text(series: pl.Series, missing_values: Sequence[str] = ()) -> pl.Series:
-    """A column as text in which whatever is the same is written alike; words for "missing" are nulls.
+    """A column as text in which whatever is the same is written alike.
+
+    Words for "missing" are nulls.
 
     >>> plain_text(pl.Series(["30.0", "7.50", "007", "True", "NA"]), ["NA"]).to_list()
     ['30', '7.5', '007', 'true', None]

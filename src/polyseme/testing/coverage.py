@@ -151,7 +151,7 @@ class Scene:
     strata     of each group: in stratum s the value s is impossible
     repeats    records of each person, all with the same value and the same set
     estimator  a name, or None for the default choice
-    population whose numbers are asked for
+    population whose numbers are estimated
     help       whether a further column tells something about the values, and is used
     priors     where strata differ in what is expected and not in what is possible: "balanced" for what each expects
                (least-risk where that does not exist), "stale" for something else, or calibrated for a "learner"

@@ -358,7 +358,10 @@ def blind_samples_follow(design: Design) -> None:
 
 
 def follows(design: Design, drawn: Ints, probability: Floats) -> bool:
-    """Whether drawn sets can have come from these probabilities of `design.sets()`; an invalid set raises."""
+    """Whether drawn sets can have come from these probabilities of `design.sets()`.
+
+    An invalid set raises.
+    """
     value, freedom = _statistic(design, drawn, probability * len(drawn))
     return freedom == 0 or bool(chi2.sf(value, freedom) > LEVEL)
 

@@ -120,7 +120,10 @@ def structure_agrees(distance: Distance, threshold: float) -> None:
 
 
 def finds_clusters(distance: Distance) -> None:
-    """Where being close is an equivalence, the structure is not a mere graph; clusters are always an equivalence."""
+    """Where being close is an equivalence, the structure is not a mere graph.
+
+    Clusters are always an equivalence.
+    """
     for threshold in thresholds(distance):
         close = pairs(distance) < threshold
         np.fill_diagonal(close, True)

@@ -111,7 +111,10 @@ def ignores_names_of_values(model: Model, ladder: Ladder) -> None:
 
 
 def is_monotone(model: Model, ladder: Ladder, lenient: bool = True) -> None:
-    """What holds keeps holding when less is asked for; `lenient`: the first step of the ladder is to hold."""
+    """What holds keeps holding when less is required.
+
+    `lenient`: the first step of the ladder is to hold.
+    """
     answers = [judged(model, parameters).holds for parameters in ladder]
     hold(answers == sorted(answers, reverse=True), f"what holds also holds when less is asked for: {answers}")
     hold(answers[0] or not lenient, "the most lenient parameters hold")

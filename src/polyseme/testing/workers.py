@@ -82,7 +82,7 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True, eq=False)
 class WorkersHere:
-    """Reads a table as often as it is asked to; functions are pickled on their way."""
+    """Reads a table on every call; functions are pickled on their way."""
 
     source: Source
     columns: Sequence[str]

@@ -206,7 +206,7 @@ class _Seen:
     """What was found before anything is drawn.
 
     prospect  what rows will show, and whose they are, where people are counted
-    told      what the data holder should hear of the data
+    told      what the data holder should know of the data
     accepted  what does not hold, and is published all the same
     """
 

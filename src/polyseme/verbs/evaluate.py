@@ -93,7 +93,7 @@ def _limits(estimated: Estimate) -> tuple[Floats, Floats]:
 
 
 def _each(manifest: Manifest, by: Sequence[str]) -> list[tuple[str, ...]]:
-    """Every attribute that can be asked for, one at a time."""
+    """Every attribute that can be estimated, one at a time."""
     asked: list[tuple[str, ...]] = [
         (column.name,) for column in manifest.columns if has_domain(column) and column.name not in by
     ]

@@ -35,7 +35,9 @@ def client_module(name: str) -> bytes:
 
 
 def without_comments(source: str) -> str:
-    r"""A module without comments and needless blanks; none of ours has texts that look like comments.
+    r"""A module without comments and needless blanks.
+
+    None of ours has texts that look like comments.
 
     Tests run what is left in Node and in a browser.
 

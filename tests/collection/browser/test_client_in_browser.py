@@ -37,7 +37,7 @@ CODES = {"sex": 0, "age": 2, "condition": 1, "complaint": 77}
 
 @pytest.fixture
 def bare(site: Site, new_page: NewPage) -> Any:
-    """A page of somebody else on the same host, without our policy."""
+    """A page of another site on the same host, without our policy."""
     page = new_page()
     page.route(
         "**/bare/", lambda route: route.fulfill(body="<!doctype html><title>bare</title>", content_type="text/html")
@@ -84,7 +84,7 @@ def test_every_answer_of_a_collector(site: Site, bare: Any) -> None:
         else:
             assert (found["state"], found["said"]) == ("refused", kind)
         bare.evaluate("device.queue.change(report.id, () => null)")
-    # Somebody between us and the collector who says yes to everything, or no, is not the collector.
+    # An attacker between us and the collector who says yes to everything, or no, is not the collector.
     for status, body in ((200, "<html>welcome</html>"), (200, "null"), (404, "not found"), (201, '{"status": "ok"}')):
         bare.evaluate(KEPT, {"campaign": campaign, "codes": CODES})
         answered(bare, status, body, "text/html")

@@ -35,7 +35,7 @@ def running(server: Any) -> Iterator[str]:
         thread.join(10)
 
 
-def test_a_token_nobody_can_trace_and_a_relay_that_cannot_read(tmp_path: Path, new_page: NewPage) -> None:
+def test_a_token_that_cannot_be_traced_and_a_relay_that_cannot_read(tmp_path: Path, new_page: NewPage) -> None:
     address = f"sqlite:///{tmp_path}/reports.db"
     gateway, key = new_gateway(tmp_path / "gateway.json"), new_issuer_key(tmp_path / "issuer.pem")
     invited, issuing = Invited(tmp_path / "issued.db"), list[Issuer]()

@@ -214,7 +214,7 @@ def test_a_campaign_that_closes_meanwhile_is_not_offered_again(site: Site, new_p
     fill(page)
     look(page)
     site.store.move(campaign, State.CLOSED)
-    # The collector looks at the state anew once a second.
+    # The collector reads the state again once a second.
     page.wait_for_timeout(1_200)
     page.click("#send")
     page.wait_for_selector(REFUSED)
@@ -292,7 +292,7 @@ def test_an_invitation_counts_once(site: Site, new_page: NewPage) -> None:
     (code,) = invite(site.store, campaign, 1)
     (foreign,) = invite(site.store, site.open(tokens="invitation"), 1)
     page = new_page(390)
-    # In the link after the hash, so that it is sent to nobody.
+    # In the link after the hash, so that it is never sent.
     page.goto(f"{site.url}/c/{campaign}#{code}")
     page.wait_for_selector(FORM)
     assert page.input_value("#code") == code

@@ -1,4 +1,4 @@
-"""Blind tokens: the RFC's example, and that a token is good for one campaign and leads back to nobody."""
+"""Blind tokens: the RFC's example, and that a token is good for one campaign and cannot be traced to a person."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ import spark_cluster
 from sessions import Classic, remote
 
 # Java is started by a fork, perhaps while a session of Connect has threads. Once it did not start, and gRPC had
-# complained about its own handling of forks; nobody here needs that.
+# complained about its own handling of forks; no test here needs that.
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
 
 OnCluster = Callable[..., Any]

@@ -1,4 +1,4 @@
-"""Runs a command, and ends it with everything it started when whoever asked for it is gone.
+"""Runs a command, and ends it with everything it started when its caller is gone.
 
 Run as a program, at the head of a session of its own: `python guard.py COMMAND ..`. It waits until its standard input
 closes, which happens when the test closes it and also when the test was killed. Spark's processes start others, in

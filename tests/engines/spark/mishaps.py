@@ -4,7 +4,7 @@ A mishap is wrapped around the function that Spark's workers run, so it strikes 
 and but for a pause in `ShuffleFilesLost` nothing depends on how long things take. Tasks tell each other and the test
 what they did by files in a folder:
 
-    drawn/     everything each attempt at a task drew, whether or not anybody ever used it
+    drawn/     everything each attempt at a task drew, whether or not it was ever used
     finished/  which tasks ended, on which executor
     struck     is there once the mishap happened; it happens once
 """
@@ -142,7 +142,7 @@ class SpeculativeCopy:
 class ShuffleFilesLost:
     """An executor is killed while rows are written: one part is complete, one has its rows, all others have none yet.
 
-    What these read was made anew by then. The second to start waits for the third, which follows the first on the same
+    What these read was made again by then. The second to start waits for the third, which follows the first on the same
     executor; it gives Spark time to take note that the first is complete.
     """
 
@@ -158,7 +158,7 @@ class ShuffleFilesLost:
 
 @dataclass(frozen=True, eq=False)
 class Careless:
-    """The control: what a task draws follows from a key of its own, as it would if nobody had thought of mishaps."""
+    """The control: what a task draws follows from a key of its own, as it would without any care for mishaps."""
 
     draw: Draw
 

@@ -108,7 +108,7 @@ def test_sticky_sets_are_the_same_from_files_and_from_a_frame(spark: Any, folder
     assert described(local) == described(files) == described(frame), "repeats too"
 
 
-def test_groups_share_one_set_whoever_draws_it(spark: Any, tmp_path: Path) -> None:
+def test_groups_share_one_set_whichever_worker_draws_it(spark: Any, tmp_path: Path) -> None:
     home = np.arange(3_000) // 2
     pay = np.random.default_rng(3).choice([10, 20, 30, 40, 50], 1_500)[home]
     pay[:20:2] = (pay[:20:2] // 10) % 5 * 10 + 10

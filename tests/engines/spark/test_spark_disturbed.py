@@ -1,4 +1,4 @@
-"""Workers die, tasks are tried again and run twice: nobody is lost, nobody is there twice, no set is another.
+"""Workers die, tasks are tried again and run twice: no record is lost, none is there twice, no set changes.
 
 The controls are the same jobs with keys that each task makes for itself. They show that every mishap here can do harm.
 """
@@ -88,7 +88,7 @@ def case(request: pytest.FixtureRequest) -> Case:
 
 @pytest.fixture(scope="module")
 def people(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of files, with somebody in each row who can be told from all others."""
+    """A folder of files, with a person in each row who can be distinguished from all others."""
     folder = tmp_path_factory.mktemp("people")
     numbers = range(PEOPLE)
     table = pl.DataFrame({"person": numbers, "level": ["abcdefgh"[number * number % 8] for number in numbers]})
@@ -169,7 +169,7 @@ def test_control_keys_of_tasks_give_people_two_sets(case: Case, on_cluster: Any,
         return
     assert redrawn(tmp_path) > 0
     lost, doubled = lost_and_doubled(written[0])
-    # Rows that a task made before its executor died are read by nobody; unless some were read already.
+    # Rows that a task made before its executor died are never read; unless some were read already.
     assert (lost > 0 and doubled > 0) == case.writing
 
 

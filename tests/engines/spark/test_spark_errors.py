@@ -1,4 +1,4 @@
-"""What somebody is told who has no Java, no PySpark, a wrong address, or workers that do not see the files."""
+"""Messages for users without Java or PySpark, with a wrong address, or with workers that do not see the files."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def no_session(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever asks for a session is too late with his complaint."""
+    """Asking for a session is too late to complain."""
     monkeypatch.setattr(on_spark, "session", lambda *_: pytest.fail("a session was asked for"))
 
 
@@ -80,12 +80,12 @@ def direct(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name.upper(), raising=False)
 
 
-def test_an_address_where_somebody_answers_is_taken(listening: int, direct: None) -> None:
+def test_an_address_where_a_server_answers_is_taken(listening: int, direct: None) -> None:
     addresses.require_address(f"sc://127.0.0.1:{listening}/;token=secret")
     addresses.require_address(f"spark://127.0.0.1:1,127.0.0.1:{listening}")
 
 
-def test_an_address_where_nobody_answers_is_refused(direct: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_address_where_no_server_answers_is_refused(direct: None, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ps.QuestionError, match=r"nothing answers at 127.0.0.1:1") as told:
         addresses.require_address("sc://127.0.0.1:1/;token=secret")
     assert "secret" not in str(told.value)
@@ -165,7 +165,7 @@ def test_a_release_of_which_spark_sees_a_part_is_refused(place: Path, sail: Any)
     assert on_spark.verify("release", spark=sail).holds
 
 
-def test_a_table_that_nobody_knows_is_refused(place: Path, sail: Any) -> None:
+def test_an_unknown_table_is_refused(place: Path, sail: Any) -> None:
     with pytest.raises(
         ps.QuestionError, match=r"neither a file nor a table that Spark knows is called 'nowhere\.visits'"
     ):
@@ -198,7 +198,7 @@ def test_other_errors_stay_what_they_are() -> None:
         raise ZeroDivisionError
 
 
-def test_java_logs_errors_only_unless_somebody_wants_more(
+def test_java_logs_errors_only_unless_the_user_wants_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     for name in ("SPARK_SUBMIT_OPTS", "SPARK_CONF_DIR", "SPARK_HOME"):

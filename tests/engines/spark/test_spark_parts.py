@@ -58,7 +58,7 @@ def people() -> pl.DataFrame:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A table of several files that is too large for one machine, as far as anybody knows."""
+    """A table of several files that claims to be too large for one machine."""
     monkeypatch.setattr(dividing, "HELD", 300)
     monkeypatch.setattr(dividing, "PART_ROWS", 150)
     monkeypatch.setattr(dividing, "SAMPLE", 500)
@@ -110,7 +110,7 @@ def rows_of(release: ps.Release) -> pl.DataFrame:
 
 
 def require_parts(release: ps.Release, spark: Any, folder: Path, samples: list[pa.RecordBatch]) -> None:
-    """The same classes as in one process; nobody lost, nobody doubled, and everything holds."""
+    """The same classes as in one process; no record lost or doubled, and everything holds."""
     assert 350 < sum(batch.num_rows for batch in samples) < 650
     pure = ps.anonymize(people(), POLICY, engine=Here(samples), accept_risk=True)
     assert rows_of(release).equals(rows_of(pure))

@@ -81,13 +81,13 @@ def test_the_token_of_the_context_stops_spark() -> None:
     assert session.interrupted.is_set()
 
 
-def test_work_that_nobody_stops_gives_its_result() -> None:
+def test_work_that_is_not_stopped_gives_its_result() -> None:
     session: Any = Session()
     assert jobs.finished(session, Cancellation(), lambda: 7) == 7
     assert not session.interrupted.is_set()
 
 
-def test_whoever_handles_an_interruption_goes_on_to_do_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_handler_of_interruptions_stays_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
     """PySpark puts a handler of its own in the place of ours, unless there was none."""
     handlers: dict[int, Any] = {}
     monkeypatch.setattr(signal, "getsignal", handlers.get)

@@ -1,4 +1,4 @@
-"""What somebody is told who asks Spark for something wrong; no Spark is needed for these."""
+"""Messages for wrong requests to Spark; no Spark is needed for these."""
 
 from __future__ import annotations
 

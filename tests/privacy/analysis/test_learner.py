@@ -1,4 +1,4 @@
-"""What somebody who knows the distribution learns: against enumeration, linear programmes and measured figures."""
+"""What an attacker who knows the distribution learns: against enumeration, linear programs and measured figures."""
 
 from contextlib import suppress
 from functools import cache

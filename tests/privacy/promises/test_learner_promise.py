@@ -1,4 +1,4 @@
-"""The promise about somebody who knows the distribution, from a policy to attackers who try."""
+"""The promise about an attacker who knows the distribution, from a policy to attacks."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ def test_attackers_who_know_the_true_distribution_stay_within_the_promise(
     release = ps.anonymize(original, incomes(tmp_path, 0.5), seed=1, warn=lambda _: None)
     assert ps.verify(release).holds
     item, people = sets_of(release), income_population(10)
-    # Fresh sets of the same mechanisms: the release is shuffled, and nobody can say which row is whose.
+    # Fresh sets of the same mechanisms: the release is shuffled, and no reader can say which row is whose.
     places = item.strata.places(original.select("sex", "age").to_dict(), original.height)
     codes = original["income"].replace_strict(list(INCOME_CLASSES), list(range(14)), return_dtype=pl.Int64).to_numpy()
     right, rng = 0, np.random.default_rng(2)

@@ -115,7 +115,7 @@ def private(epsilon: float) -> Callable[[Mechanism], bool]:
 
 
 def unlearnt(success: float) -> Callable[[Mechanism], bool]:
-    """Somebody who knows the distribution names the likeliest value."""
+    """An attacker who knows the distribution names the likeliest value."""
 
     def kept(mechanism: Mechanism) -> bool:
         _, channel = drawn(mechanism)
@@ -406,7 +406,7 @@ def test_a_sixth_promise_is_one_class_and_its_line_in_the_registry(ceiling: type
 
 
 def test_a_promise_of_a_program_that_knows_more_does_not_hold(ceiling: type[Promise]) -> None:
-    """Whoever reads a manifest with a promise that is not known here is told so, and nothing else is lost."""
+    """A reader of a manifest with an unknown promise gets a message about it, and nothing else is lost."""
     release = published("ldp", ROWS["ldp"].given)
     promised = Promises.of(*column(release).attribute.promises, Ceiling(0.5))
     document = json.loads(claiming(release, promised).manifest.to_json())

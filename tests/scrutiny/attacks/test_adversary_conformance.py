@@ -149,7 +149,7 @@ def test_an_empty_scene_lacks_something(name: str) -> None:
 
 @pytest.mark.parametrize("name", ADVERSARIES)
 @pytest.mark.parametrize("records", [1, 2])
-def test_hardly_anybody(name: str, records: int) -> None:
+def test_hardly_any_records(name: str, records: int) -> None:
     """One or two records, and nothing shown but what the adversary asks for."""
     scene = scene_of(MECHANISMS["balanced line"], max(records, 1))
     scene = replace(scene, classes=Classes(np.array([records]), np.array([0]), records, 0))

@@ -92,7 +92,7 @@ def test_errors_cover_what_the_whole_release_says() -> None:
 
 
 def test_a_kept_promise_is_not_called_broken_by_the_luck_of_a_sample() -> None:
-    """Somebody who knows the distribution reaches just what is promised, and no column teaches more than that."""
+    """An attacker who knows the distribution reaches just what is promised, and no column teaches more than that."""
     promise = f"prior: {{{', '.join(map('{}: {}'.format, VALUES, SKEWED))}}}, protect: {{learner: {{success: 0.55}}}}"
     everywhere = np.broadcast_to(np.array(SKEWED), (2, 4, len(VALUES)))
     alarms, reached = 0, []

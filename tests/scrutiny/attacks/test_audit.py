@@ -232,7 +232,7 @@ attributes:
 
 
 def patients(values: str, rows: int = 3_000) -> pl.DataFrame:
-    """Nobody has an impossible value; values are as uneven as no prior says."""
+    """No record has an impossible value; values are more uneven than any prior says."""
     rng = np.random.default_rng(5)
     weights = np.arange(1, len(values) + 1) ** 3.0
     table = pl.DataFrame(
@@ -275,7 +275,7 @@ def test_a_kept_promise_is_not_reported_as_broken(values: str, rest: str, extra:
     assert ps.verify(release).holds
     assert not alarms(ps.attack(release, other=again))
     assert not alarms(ps.attack(release, table))
-    # Nobody is recognised here, so that success is measured on fresh sets.
+    # No person is recognized here, so that success is measured on fresh sets.
     alike = table.with_columns(zip=pl.lit("same"))
     assert not alarms(ps.attack(ps.anonymize(alike, rules, key_file=tmp_path / "key"), alike))
 

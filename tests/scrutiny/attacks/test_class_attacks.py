@@ -275,7 +275,7 @@ def test_columns_tell_the_members_apart(strength: float, low: float, high: float
 
 
 def test_what_is_learnt_is_nearly_as_good_as_knowing_it() -> None:
-    """Somebody who knows how the columns were made, and goes through all permutations."""
+    """An attacker who knows how the columns were made, and enumerates all permutations."""
     people = grouped_people(0.3)
     assert people.features is not None
     assert people.truth is not None
@@ -291,8 +291,8 @@ def test_only_the_recognised_are_counted() -> None:
     assert people.truth is not None
     strangers = np.where(np.arange(len(people.truth)) % 2 == 0, people.truth, -1)
     assert only("definetti", replace(people, truth=strangers)).success == pytest.approx(1.0, abs=0.02)
-    nobody = only("definetti", replace(people, truth=np.full(len(strangers), -1)))
-    assert nobody.success == nobody.detail["confidence"]
+    unrecognized = only("definetti", replace(people, truth=np.full(len(strangers), -1)))
+    assert unrecognized.success == unrecognized.detail["confidence"]
 
 
 @pytest.mark.parametrize("groups", [1, 2, 3])

@@ -1,4 +1,4 @@
-"""Who is alike, from rows that somebody else has counted."""
+"""Similar records, from rows that another program has counted."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_classes_of_counted_rows_are_those_of_all_records(rows: list[tuple[str |
     assert suppressed == seen.suppressed > 0
 
 
-def test_nobody_is_alike_where_there_are_no_quasi_identifiers() -> None:
+def test_no_records_are_alike_where_there_are_no_quasi_identifiers() -> None:
     people = pl.DataFrame({"ill": ["a", "b", "c", "d"] * 5})
     release = ps.anonymize(people, "attributes: {ill: {role: sensitive, protect: {diversity: {l: 2}}}}", seed=1)
     assert counted_classes(counted(release)) == (pytest.approx([]), 0)

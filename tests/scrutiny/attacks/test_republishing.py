@@ -143,7 +143,7 @@ def test_an_older_program_drew_otherwise_in_strata(key: Path) -> None:
     release = published(key, POLICY + IMPOSSIBLE)
     older = replace(release, manifest=replace(release.manifest, uncounted=True))
     assert "an older program" in said(release, older)[0]
-    assert "%" not in said(release, older)[0], "nobody measures what another program drew"
+    assert "%" not in said(release, older)[0], "what another program drew is not measured"
     plain = published(key)
     assert said(plain, replace(plain, manifest=replace(plain.manifest, uncounted=True))) == []
 

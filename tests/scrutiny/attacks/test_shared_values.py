@@ -85,7 +85,7 @@ def test_sets_of_members_are_intersected_unless_they_share_one() -> None:
         assert found.detail["groups"] == several
         assert found.detail["groups_resolved"] == resolved
     assert shared_finding(apart, table).detail["groups_right"] == right
-    # Members who are recognized by other columns are put together by somebody who knows who lives together.
+    # Members who are recognized by other columns are linked by an attacker who knows who lives together.
     known = shared_finding(quietly(table, policy(shared=False)), table)
     assert known.exceeded
     assert known.success > 0.6

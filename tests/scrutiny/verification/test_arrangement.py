@@ -117,7 +117,7 @@ def table(records: int = 600, seed: int = 1) -> pl.DataFrame:
 
 
 def with_sets(release: ps.Release, sets: np.ndarray) -> ps.Release:
-    """The same release with other sets, as somebody who forges one would write it."""
+    """The same release with other sets, as a forger would write it."""
     assert release.table is not None
     column = pa.array(sets.tolist(), release.table.schema.field("x").type)
     return replace(release, table=release.table.set_column(1, "x", column))

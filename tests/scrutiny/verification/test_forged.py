@@ -1,4 +1,4 @@
-"""Releases that promise 1/l and do not keep it, made by somebody who mends every checksum, fail `verify`."""
+"""Releases that promise 1/l and do not keep it, made by an attacker who repairs every checksum, fail `verify`."""
 
 from __future__ import annotations
 

@@ -57,7 +57,10 @@ def _large_odds(campaign: Campaign) -> Iterator[str]:
 
 
 def tempered_offer(column: Protected) -> str:
-    """How to stay below the factor for which people have to agree; nothing where the prior is uniform."""
+    """How to stay below the factor for which people have to agree.
+
+    Nothing where the prior is uniform.
+    """
     priors = [[max(share, _RAREST) for share in member.prior] for member in column.strata if member.prior]
     steepest = max((max(prior) / min(prior) for prior in priors), default=1.0)
     if steepest <= ODDS_WITH_CONSENT:
@@ -129,7 +132,7 @@ def make_campaign(policy: Policy | str | Path, questions: str | Path | Mapping[s
 
 
 def _sourceless(columns: Sequence[Column], asked: Questions) -> Iterator[Problem]:
-    """Columns whose prior is not uniform, where nothing says where it comes from: respondents are told."""
+    """Columns whose prior is not uniform, where nothing says where it comes from: respondents read that."""
     for column in columns:
         if not isinstance(column, Sets) or column.name not in asked.questions:
             continue

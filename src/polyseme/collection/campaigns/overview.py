@@ -103,7 +103,7 @@ class ColumnSummary:
     uniform       the same for an attacker who takes all values to be equally common
     odds          the largest factor by which a set changes the odds between two of its candidates, for every prior
     mse           expected squared error of a share at the planned number of answers; None where it is not known
-    identifiable  whether every value can be told from the others in the end
+    identifiable  whether every value can be distinguished from the others in the end
     """
 
     name: str

@@ -48,7 +48,7 @@ _COLLECTION = (*_DEFAULTS, "planned", "purpose", "contact", "gateway", "issuer",
 
 @dataclass(frozen=True)
 class Questions:
-    """What people are asked and how answers are collected; every text in every language.
+    """The questions and how answers are collected; every text in every language.
 
     questions   by column: text, help, labels and the source of a prior, as the campaign document has them
     collection  its settings, checked when the document is read

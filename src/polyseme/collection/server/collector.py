@@ -21,7 +21,7 @@ from polyseme.kernel.errors import InvalidInput, StoreUnavailable
 __all__ = ["Collector", "Known"]
 
 FRESH = 1.0
-"""Seconds for which a state that may change is taken from memory; whether a report is taken is asked in the store."""
+"""Seconds for which a state that may change is taken from memory; whether a report is taken is read in the store."""
 _ID = re.compile(r"[A-Za-z0-9_-]{43}")
 _LATER = 3_600.0
 
@@ -87,14 +87,14 @@ class Collector:
     async def known(self, campaign: str, fresh: bool = False) -> Known:
         """A campaign that is public; `Refused` where there is none.
 
-        fresh  whether its state must be that in the store; who writes there is told anyway
+        fresh  whether its state must be that in the store; a writer learns it anyway
         """
         found = self._known.get(campaign)
         if found is not None and (found.kept.state is State.PURGED or monotonic() - found.seen < FRESH):
             return found
         looking = self._looking.get(campaign)
         if looking is None:
-            # However many ask at the same time, the store is asked once.
+            # However many requests come at the same time, the store is read once.
             looking = self._looking[campaign] = asyncio.ensure_future(self._look(campaign, found))
             looking.add_done_callback(lambda done: self._looked(campaign, done))
         if found is not None and found.kept.state is State.OPEN and not fresh:
@@ -123,7 +123,10 @@ class Collector:
         return self._known[campaign]
 
     def forget(self, campaign: str) -> None:
-        """Look at a campaign again before it is next used; its checker stays, for what is on its way."""
+        """Look at a campaign again before it is next used.
+
+        Its checker stays, for what is on its way.
+        """
         found = self._known.get(campaign)
         if found is not None:
             self._known[campaign] = Known(found.kept, found.checker, 0.0)

@@ -286,7 +286,7 @@ def serve(
 
     rate     reports a minute from one address; 0 for no limit
     gateway  opens what comes through a relay; None where no campaign names one
-    told     told where it listens, as soon as it does
+    told     called with its address, as soon as it listens
     """
     writing = open_store(address)
     collector_parts = writing, open_store(address), Limits(rate)

@@ -234,7 +234,10 @@ async def client_file(request: Request) -> Response:
 
 
 async def page_file(request: Request) -> Response:
-    """What the respondent's page is made of; its worker serves the pages of campaigns, which are not below it."""
+    """What the respondent's page is made of.
+
+    Its worker serves the pages of campaigns, which are not below it.
+    """
     response = _file("page", request.path_params["name"], policy_for())
     response.headers["service-worker-allowed"] = "/"
     return response

@@ -149,7 +149,7 @@ class Store(Protocol):
     """Where campaigns and reports are kept.
 
     Every method is one transaction, durable when it returns. `StoreUnavailable` says that nothing can be known now:
-    what was asked for may or may not have happened, and asking again is safe.
+    the request may or may not have taken effect, and repeating it is safe.
     """
 
     def append(self, entries: Sequence[Entry]) -> list[Outcome]:
@@ -169,7 +169,10 @@ class Store(Protocol):
         ...
 
     def move(self, campaign: str, state: State) -> None:
-        """Take a campaign to its next state. Purging forgets its reports and invitations, closing their order."""
+        """Take a campaign to its next state.
+
+        Purging forgets its reports and invitations, closing their order.
+        """
         ...
 
     def counts(self, campaign: str) -> Counts:
@@ -197,7 +200,10 @@ class Store(Protocol):
         ...
 
     def backup(self, target: Path) -> None:
-        """A copy of everything, whole and checked, in one new file; reports keep coming in meanwhile."""
+        """A copy of everything, whole and checked, in one new file.
+
+        Reports keep coming in meanwhile.
+        """
         ...
 
     def ping(self) -> None:

@@ -40,7 +40,9 @@ class Overloaded(CollectionError):
 
 
 class Writer:
-    """The only one who writes reports into a store; lives in one event loop, works in one thread.
+    """The only one who writes reports into a store.
+
+    Lives in one event loop, works in one thread.
 
     store     used by this writer only
     check     says which entries are possible; the others never reach the store

@@ -155,7 +155,10 @@ def refuse_uncarried(schema: pa.Schema, names: Sequence[str]) -> None:
 
 
 def carried(column: pa.Array, name: str) -> pa.Array:
-    """A column under the type with which it goes through Spark; `TableError` where a value would be cut off."""
+    """A column under the type with which it goes through Spark.
+
+    `TableError` where a value would be cut off.
+    """
     kind = carried_type(column.type)
     if kind is None:
         raise TableError(Problem(f"column '{name}'", f"Spark has no type for {column.type}", _HINT))

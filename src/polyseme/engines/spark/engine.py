@@ -169,7 +169,10 @@ class SparkEngine(Engine):
         return lambda release: read_by(spark, release, rows=run.outcome.rows)
 
     def workers(self, source: Source, cancellation: Cancellation, columns: Sequence[str]) -> SparkWorkers | None:
-        """Who works where the rows of a table are; None where Spark has no type for one of these columns."""
+        """Who works where the rows of a table are.
+
+        None where Spark has no type for one of these columns.
+        """
         spark = session(self.spark, self.master)
         if any(carried_type(source.schema.field(name).type) is None for name in columns):
             return None
@@ -220,7 +223,7 @@ class _Work:
             except Exception as error:
                 if not of_spark(error):
                     raise
-                # What is wrong with the table, if that is why, is told as a whole.
+                # Problems of the table, if that is why, are reported all at once.
                 self._total(tasks, sealed)
                 raise
         tasks, total = self._total(tasks, sealed)

@@ -108,7 +108,10 @@ def codes_in(batch: pa.RecordBatch, name: str) -> Ints:
 
 @dataclass(frozen=True, eq=False)
 class CountCells:
-    """How many records of a table of files each cell has, task by task; only the attribute is read."""
+    """How many records of a table of files each cell has, task by task.
+
+    Only the attribute is read.
+    """
 
     SCHEMA = "cell long, records long"
     dealing: Dealing

@@ -134,7 +134,10 @@ _LOOK = 0.2
 
 
 def finished(spark: SparkSession, cancellation: Cancellation, action: Callable[[], Found]) -> Found:
-    """What an action of Spark gives; when the work should stop, by this token or the context's, so does Spark."""
+    """What an action of Spark gives.
+
+    When the work should stop, by this token or the context's, so does Spark.
+    """
     cancellation = Cancellation(cancellation, current_cancellation())
     tag = f"polyseme-{secrets.token_hex(8)}"
 

@@ -177,7 +177,7 @@ def _classic(builder: Any, master: str | None) -> SparkSession:
         if master is None or is_local(master):
             # Its workers are on this machine: they find what this interpreter finds.
             os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    # Where no master is named Spark takes all cores of this machine, unless spark-submit was told another.
+    # Where no master is named Spark takes all cores of this machine, unless spark-submit was given another.
     if master is not None:
         wanted["spark.master"] = master
     with _quiet():

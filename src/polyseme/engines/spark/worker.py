@@ -57,11 +57,14 @@ class Layout:
     kinds: tuple[pa.DataType, ...]
     """The types of the columns that are published as they are, in their order."""
     dealing: Dealing | None = None
-    """How records come to their groups, where they are dealt."""
+    """How records come to their groups, where workers assign them."""
 
     @property
     def packings(self) -> tuple[Packing | None, ...]:
-        """How the codes of each column of the job travel; None for a column that travels as it is published."""
+        """How the codes of each column of the job travel.
+
+        None for a column that travels as it is published.
+        """
         long = self.job.form == "long"
         return tuple(
             Packing(item.domain.size, 1 if long else item.l)
@@ -89,13 +92,13 @@ class Layout:
         return [f"c{number}_{place}" for place in range(1 if packing is None else packing.columns)]
 
     def keys(self, published: pa.RecordBatch, drawn: RecordStream) -> tuple[Ints, ...]:
-        """What records are ranked by where they are dealt."""
+        """What records are ranked by where workers assign them to groups."""
         if self.dealing is None:
             return ()
         return self.dealing.keys(codes_in(published, self.dealing.attribute), drawn)
 
     def batch(self, published: pa.RecordBatch, places: Ints, keys: Sequence[Ints] = ()) -> pa.RecordBatch:
-        """Rows with their places in the release, and what they are ranked by where they are dealt."""
+        """Rows with their places in the release, and their ranking key where workers form groups."""
         columns: list[pa.Array] = []
         for item, packing, column in zip(self.job.columns, self.packings, published.columns):
             if not isinstance(item, Sets):

@@ -3,7 +3,7 @@
     L(x) = prod_r sum_{v in A_r} x(c_r, v),      x(c, v) <- sum_{r: c_r = c} [v in A_r] x(c, v) / sum_{u in A_r} x(c, u)
 
 where
-    x(c, v)  records of cell c with values v, one for each generalized attribute, asked for or not
+    x(c, v)  records of cell c with values v, one for each generalized attribute, in the question or not
     c_r      the cell of record r
     A_r      the values that the labels of record r may stand for: for several attributes, all combinations
 
@@ -112,7 +112,10 @@ class Coarse(Protocol):
 
     @property
     def open(self) -> Bools:
-        """Whether records may or may not belong to each place of the table; the others are counted exactly."""
+        """Whether records may or may not belong to each place of the table.
+
+        The others are counted exactly.
+        """
         ...
 
     @property
@@ -153,7 +156,7 @@ class Labelled:
     labels    one (n,) array for each attribute
     counts    how many records each row stands for: (n,)
     meanings  of the labels of each attribute
-    hidden    how many of the attributes, the last ones, are not asked for
+    hidden    how many of the attributes, the last ones, are not in the question
     apart     whether each row is of records that are not like the others, because they are suppressed: (n,), or none is
     """
 
@@ -173,7 +176,7 @@ class Labelled:
 
     @property
     def asked(self) -> int:
-        """How many attributes are asked for."""
+        """How many attributes are in the question."""
         return len(self.meanings) - self.hidden
 
     @property
@@ -182,7 +185,7 @@ class Labelled:
 
     @property
     def _alone(self) -> Labelled:
-        """Without the attributes that are not asked for."""
+        """Without the attributes that are not in the question."""
         asked = self.asked
         return replace(self, labels=self.labels[:asked], meanings=self.meanings[:asked], hidden=0)
 
@@ -312,7 +315,7 @@ class Labelled:
     def coarser(self, group: Ints, kept: Sequence[int]) -> Labelled:
         cell = group[self.cell]
         rows = cell >= 0
-        # What is no longer asked for is still known to those who fit: it is hidden, and exact columns are dropped.
+        # Attributes no longer in the question still help the fit: they are hidden, and exact columns are dropped.
         dropped = [axis for axis in range(self.asked) if axis not in kept and self._coarse(axis)]
         axes = [*kept, *range(self.asked, len(self.meanings)), *dropped]
         return replace(

@@ -30,12 +30,15 @@ _NOT_CONVERGED = "the steps did not converge: the table is not quite that of the
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CoarseEstimate(Estimate):
-    """A table with the records it was made from; margins are made from these, as if asked for directly."""
+    """A table with the records it was made from.
+
+    Margins are made from these, as if asked for directly.
+    """
 
     coarse: Coarse | None = field(default=None)
 
     def _regrouped(self, group: Ints, kept: Sequence[int], by: Mapping[str, tuple[Any, ...]]) -> CoarseEstimate:
-        assert self.coarse is not None  # noqa: S101 - only asked of tables with records
+        assert self.coarse is not None  # noqa: S101 - only for tables with records
         table = estimate_coarse(
             self.coarse.coarser(group, kept),
             [self.of[axis] for axis in kept],

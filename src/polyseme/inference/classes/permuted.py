@@ -123,7 +123,10 @@ def scaled_marginals(weights: Floats) -> Floats:
 
 
 def log_permanents(weights: Floats) -> Floats:
-    """The logarithm of the sum over all permutations: (groups,). In large groups up to a constant, by scaling."""
+    """The logarithm of the sum over all permutations: (groups,).
+
+    In large groups up to a constant, by scaling.
+    """
     if weights.shape[1] > EXACT:
         # Scaling multiplies rows and columns, and the permanent of what is doubly stochastic hardly varies.
         return _along_the_diagonal(weights) - _along_the_diagonal(scaled_marginals(weights))

@@ -275,7 +275,10 @@ _HOLDING = 0.95
 
 
 def standard_errors(fit: Fit, population: Population = "finite") -> Floats:
-    """Standard error of every cell; about the population it has the multinomial part `x (1 - x / n)` on top."""
+    """Standard error of every cell.
+
+    About the population it has the multinomial part `x (1 - x / n)` on top.
+    """
     variance = fit.variance
     if population == "super" and fit.sampled is not None:
         variance = fit.sampled

@@ -129,7 +129,10 @@ class CellFit:
     possible: Ints | None = None
 
     def variance(self) -> Floats:
-        """Finite-population variance of each place: `H^-1 - r diag(x)` on the support; nan where H is singular."""
+        """Finite-population variance of each place: `H^-1 - r diag(x)` on the support.
+
+        Nan where H is singular.
+        """
         if self.quadratic is None:
             return self._unbiased_variance()
         out = np.full(len(self.x), np.nan)

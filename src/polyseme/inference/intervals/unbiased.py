@@ -65,7 +65,10 @@ class UnbiasedMap:
 
     @cached_property
     def moments(self) -> Floats | None:
-        """`E[y y']` under the assumed distribution; None where designs are too large to list, and have no J."""
+        """`E[y y']` under the assumed distribution.
+
+        None where designs are too large to list, and have no J.
+        """
         if self.assumed is None or not self.mechanism.lists():
             return self.inverse
         sets, channel = self.mechanism.channel()

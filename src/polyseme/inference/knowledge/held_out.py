@@ -74,7 +74,7 @@ _EVEN = 0.05
 _TWICE = 2.0
 """By how much folds that judge each other raise the variance at worst."""
 _SINGULAR = 1e-9
-"""Relative error of a solution above which published sets cannot tell what is asked."""
+"""Relative error of a solution above which published sets cannot answer."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,10 @@ class Judged:
 
 
 def folds(records: int, count: int = FOLDS) -> Iterator[tuple[Ints, Ints]]:
-    """The records that a rule is learned from, and those it is judged by. Rows of a release are in random order."""
+    """The records that a rule is learned from, and those it is judged by.
+
+    Rows of a release are in random order.
+    """
     fold = np.arange(records) % count
     for number in range(count):
         check_cancelled()
@@ -149,7 +152,9 @@ class Judge:
         return max(min(_WORK // self.sets.size, _CELLS // self.mechanism.size), 1)
 
     def scores(self, belief: Floats, shares: Floats, sets: Ints, kinds: Ints) -> Floats | None:
-        """What each record says about the success of a guesser: (n,), each unbiased. None where sets cannot tell.
+        """What each record says about the success of a guesser: (n,), each unbiased.
+
+        None where sets cannot tell.
 
         belief  how likely he takes each value to be for each kind of record, up to a factor: (kinds, F)
         shares  of the values among everybody, about; decides nothing but the error
@@ -234,7 +239,9 @@ def likeliest(score: Floats, sets: Ints, inside: Floats, outside: Floats) -> tup
 def judged_groups(
     sets: Ints, group: Ints, mechanism: Mechanism, count: int = FOLDS, added: float | None = None
 ) -> Judged | None:
-    """How often an attacker who estimates the shares of each group is right; None where sets cannot tell.
+    """How often an attacker who estimates the shares of each group is right.
+
+    None where sets cannot tell.
 
     sets   candidates of each record: (n, l)
     group  of each record, from 0 on
@@ -323,7 +330,10 @@ class Reached:
 
     @classmethod
     def largest(cls, ways: Sequence[Self]) -> Self | None:
-        """The way of learning that gets furthest, with an upper limit for all of them; None where there is none."""
+        """The way of learning that gets furthest, with an upper limit for all of them.
+
+        None where there is none.
+        """
         best = max(ways, key=lambda way: way.estimate, default=None)
         return None if best is None else replace(best, finer=max(way.high for way in ways))
 

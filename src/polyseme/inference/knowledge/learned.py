@@ -59,7 +59,9 @@ def most_groups(records: int, size: int) -> int:
 def telling(
     features: Ints, sets: Ints, size: int, most: int, given: Sequence[int] = (), news: float = NEWS
 ) -> list[int]:
-    """The columns that together tell most about the values, as numbers; `given` are taken in any case.
+    """The columns that together tell most about the values, as numbers.
+
+    `given` are taken in any case.
 
     features  codes of the untouched columns: (n, q)
     sets      candidates of each record, or its value alone: (n, l)
@@ -205,7 +207,10 @@ class _Seen:
         return cls((groups, size), group, counts, np.ascontiguousarray(inside.T), outside, cells)
 
     def fitted(self, added: Floats | None = None) -> Floats:
-        """Shares by group, with so many people of each value added; without any help for everybody together."""
+        """Shares by group, with so many people of each value added.
+
+        Without any help for everybody together.
+        """
         (groups, size), flat, outside = self.shape, self.places.ravel(), self.outside
         prior = np.zeros(self.shape) if added is None else np.tile(added, (groups, 1))
         lies = bool(outside.any())

@@ -123,7 +123,9 @@ def _is_chosen(item: AttributePlan, l: int, d: float, alpha: float, p: float) ->
 
 
 def bands(groups: Groups) -> Ints | None:
-    """Strata that decoys may differ by: the groups, numbers with many levels taken in bands; one where still too many.
+    """Strata that decoys may differ by: the groups, numbers with many levels taken in bands.
+
+    One where still too many.
 
     >>> ages = Groups(np.ones((50, 2)), pl.DataFrame({"age": [str(age) for age in range(20, 70)]}))
     >>> bands(ages).tolist()[::10]

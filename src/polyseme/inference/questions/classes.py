@@ -147,7 +147,7 @@ def _labelled(release: Release, targets: Sequence[Column], by: Sequence[str]) ->
     found = counting.grouped()
     labels = tuple(codes[:, 0] for codes in found.sets)
     meanings = [item.meanings for item in readings[: len(targets)]]
-    # Values of the others need not be told apart any further than the labels do.
+    # Values of the others need no finer distinction than the labels make.
     meanings += [item.meanings.merged(np.unique(used)) for item, used in list(zip(readings, labels))[len(targets) :]]
     cells = max(found.cells.height, 1)
     apart = _suppressed(readings, labels) if _shows_suppressed(release.manifest) else None
@@ -162,7 +162,7 @@ def _suppressed(readings: Sequence[_Reading], labels: Sequence[Ints]) -> Bools:
 
 
 def _hidden(manifest: Manifest, targets: Sequence[Column], by: Sequence[str]) -> list[Column]:
-    """Generalized columns that are not asked for: their labels were chosen together with those that are."""
+    """Generalized columns outside the question: their labels were chosen together with those that are."""
     if not any(isinstance(item, Generalized) for item in targets):
         return []
     return [

@@ -63,7 +63,7 @@ _CONTRASTS = 20_000_000
 
 @dataclass(frozen=True, eq=False)
 class _Axis:
-    """One name of a question: its column among those that are asked, and the code of its value for each of theirs."""
+    """One name of a question: its column among those of the question, and the code of its value for each of theirs."""
 
     name: str
     column: int
@@ -73,10 +73,10 @@ class _Axis:
 
 @dataclass(frozen=True, eq=False)
 class Combined:
-    """A question in which members of joint attributes are asked for.
+    """A question about members of joint attributes.
 
     columns  the published attributes that answer it
-    axes     what is asked for, in order
+    axes     the axes of the question, in order
     """
 
     columns: tuple[str, ...]
@@ -95,14 +95,14 @@ class Combined:
         return np.asarray(np.ravel_multi_index(codes, self.shape), dtype=np.int64)
 
     def summed(self, table: Floats) -> Floats:
-        """A table of the columns (cells, F_1, ..., F_q) as one of what is asked for."""
+        """A table of the columns (cells, F_1, ..., F_q) as one of the question's axes."""
         cells = len(table)
         found = np.zeros((cells, prod(self.shape)))
         np.add.at(found.T, self.targets.ravel(), table.reshape(cells, -1).T)
         return found.reshape(cells, *self.shape)
 
     def answered(self, table: Estimate, given: bool = False) -> CombinedEstimate:
-        """An estimate of the columns as one of what is asked for: every number is a sum, with its own error.
+        """An estimate of the columns as one of the question's axes: every number is a sum, with its own error.
 
         given  as for sums
         """
@@ -139,7 +139,7 @@ class Combined:
         return Combined(tuple(self.columns[old] for old in needed), tuple(self.sizes[old] for old in needed), axes)
 
     def spread(self, contrasts: Floats) -> Floats:
-        """Contrasts of what is asked for (k, cells, ...) as contrasts of the columns: (k, cells, F_1, ..., F_q)."""
+        """Contrasts of the question (k, cells, ...) as contrasts of the columns: (k, cells, F_1, ..., F_q)."""
         flat = contrasts.reshape(*contrasts.shape[:2], -1)
         return flat[:, :, self.targets.ravel()].reshape(*contrasts.shape[:2], *self.sizes)
 
@@ -157,7 +157,7 @@ class CombinedEstimate(Estimate):
     """A table of members. Its sums, margins, means and differences are sums over the combinations that were published.
 
     whole     the table of the published columns
-    question  what of them is asked for
+    question  what it wants of them
     """
 
     whole: Estimate = field(kw_only=True)

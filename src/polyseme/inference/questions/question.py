@@ -107,7 +107,7 @@ def cells_of(targets: Sequence[Column]) -> int:
 
 
 def check_size(targets: Sequence[Column], groups: int = 1) -> None:
-    """Raise where the table that is asked for is too large to be of use, before the memory runs out."""
+    """Raise where the requested table is too large to be of use, before memory runs out."""
     cells = cells_of(targets) * max(groups, 1)
     if cells > MOST_CELLS:
         by = f" in {groups:,} groups" if groups > 1 else ""
@@ -121,7 +121,10 @@ def check_size(targets: Sequence[Column], groups: int = 1) -> None:
 
 
 def size_note(release: Release, of: Sequence[str]) -> str:
-    """What to expect of a question that has very many cells, to be said before the work; empty for others."""
+    """What to expect of a question that has very many cells, to be said before the work.
+
+    Empty for others.
+    """
     columns = {item.name: item for item in release.manifest.columns if has_domain(item)}
     cells = cells_of([columns[name] for name in of if name in columns])
     if cells <= MANY_CELLS:
@@ -263,7 +266,10 @@ class WholeTable(Estimate):
         return _whole(shares, shares.values, low, high, shares.totals)
 
     def mean(self, of: str | None = None, positions: Sequence[float] | None = None) -> Summary:
-        """The mean of a numeric attribute in each cell; its interval holds every value of the missing records."""
+        """The mean of a numeric attribute in each cell.
+
+        Its interval holds every value of the missing records.
+        """
         table, places = self.published._numeric(of, positions)
         found = table.mean(of, positions)
         missing = of_whole_table(table)._missing
@@ -322,7 +328,10 @@ class WholeTable(Estimate):
 
 
 def of_whole_table(table: Estimate) -> WholeTable:
-    """The estimate of a table with the records that are left out; refuses questions that have no interval then."""
+    """The estimate of a table with the records that are left out.
+
+    Refuses questions that have no interval then.
+    """
     problems = []
     if table.weight is not None:
         what = "the weights of records that are left out are not known"

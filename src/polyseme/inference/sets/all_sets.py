@@ -115,7 +115,9 @@ class Combined:
 def combined_success(
     mine: Protected, others: Sequence[Protected], group: Ints, persons: Ints | None = None
 ) -> Combined | None:
-    """Of the strongest attacker that was tried; None where it is not known, because values or sets are too many.
+    """Of the strongest attacker that was tried.
+
+    None where it is not known, because values or sets are too many.
 
     Where others are many and none surely tells anything, nothing is tried either, and the attacker has no `helpers`.
 

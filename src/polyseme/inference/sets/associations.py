@@ -64,7 +64,10 @@ class Protected:
         return replace(self, codes=self.codes[rows], places=self.places[rows])
 
     def sets(self, seed: int) -> Ints:
-        """What a reader sees: candidates in codes of the domain; drawn where the true values are at hand."""
+        """What a reader sees: candidates in codes of the domain.
+
+        Drawn where the true values are at hand.
+        """
         if not self.exact:
             return self.codes
         stream = SystemStream.seeded(seed)

@@ -107,7 +107,9 @@ class Simpler:
 
 
 def simpler_table(sets: Sequence[Ints], counts: Ints, mechanisms: Sequence[Mechanism], groups: int) -> Simpler:
-    """The product of the margins; of one attribute its own distribution, to which each of several groups is drawn.
+    """The product of the margins.
+
+    Of one attribute its own distribution, to which each of several groups is drawn.
 
     One attribute in one group is drawn to the average over its neighbors, or to the same share for every value.
     """

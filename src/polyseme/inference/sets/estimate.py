@@ -112,7 +112,7 @@ class Estimate(Table):
 
     def _own_sums(self, contrasts: Floats, given: bool = False) -> tuple[Floats, Floats, Floats, Floats]:
         """The same of the cells as they are."""
-        assert self.fit is not None  # noqa: S101 - only asked of tables with reports
+        assert self.fit is not None  # noqa: S101 - only for tables with reports
         fit = self.fit.given or self.fit if given else self.fit
         step = max(1, _CONTRASTS // max(fit.values.size, 1))
         parts = [self._block(fit, contrasts[start : start + step], given) for start in range(0, len(contrasts), step)]
@@ -236,7 +236,9 @@ class Estimate(Table):
         return table._summary(*table.sums((cells * share)[:, :, None] * places, given=True))
 
     def quantile(self, q: float = 0.5, of: str | None = None, positions: Sequence[float] | None = None) -> Summary:
-        """The smallest value that at least a share q of the records do not exceed; limits from those of the shares.
+        """The smallest value that at least a share q of the records do not exceed.
+
+        Limits from those of the shares.
 
         The interval holds every value at which the share of records up to it may be q (Woodruff's method).
         """
@@ -498,7 +500,10 @@ def _groups(
 
 
 def reached(shares: Floats, places: Floats, q: float) -> float:
-    """The first of ascending places at which the cumulative share is at least q; nan where shares are not known."""
+    """The first of ascending places at which the cumulative share is at least q.
+
+    Nan where shares are not known.
+    """
     if np.isnan(shares).any():
         return float("nan")
     reached = np.flatnonzero(shares >= q - _ROUNDING)

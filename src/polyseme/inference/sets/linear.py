@@ -231,7 +231,10 @@ class _Moments:
         return _apply(maps, self.counts) if all(axis.identifiable for axis in maps) else None
 
     def squares(self) -> Floats | None:
-        """`sum over reports of y^2` for each cell, or its expectation at the unbiased estimate; None if too large."""
+        """`sum over reports of y^2` for each cell, or its expectation at the unbiased estimate.
+
+        None if too large.
+        """
         if all(isinstance(axis, ScaledMap) for axis in self.maps):
             scaled = [a.squares(m.l) for a, m in zip(self.maps, self.mechanisms) if isinstance(a, ScaledMap)]
             return _apply(scaled, self.counts)
@@ -274,7 +277,10 @@ class _Moments:
         return squares
 
     def explained(self) -> Floats:
-        """`sum_v x_v E[y | v]^2`; its least possible value where the true table has no unbiased estimate."""
+        """`sum_v x_v E[y | v]^2`.
+
+        Its least possible value where the true table has no unbiased estimate.
+        """
         if self.unbiased:
             return self.values
         if self.truth is None:

@@ -197,7 +197,9 @@ class Effects:
 def make_effects(
     shape: Sequence[int], distances: Sequence[Distance | None], groups: int, contrasts: Sequence[Contrast]
 ) -> Effects | None:
-    """Effects that all groups share, and those in which they differ; None where nothing can vary.
+    """Effects that all groups share, and those in which they differ.
+
+    None where nothing can vary.
 
     shape, distances  of the attributes of the table
     """

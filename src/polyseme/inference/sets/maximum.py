@@ -191,7 +191,9 @@ def convergence_note(gap: float) -> tuple[str, ...]:
 
 
 class MaximumLikelihood(Estimator):
-    """The table under which the published sets are most likely: efficient, never negative. The default.
+    """The table under which the published sets are most likely: efficient, never negative.
+
+    The default.
 
     Its duality gap is certified, see `solver`; its intervals are profile-likelihood ones, see `intervals`.
     """

@@ -75,7 +75,10 @@ _UNSEEN = 1e-12
 
 
 class Smooth(Estimator):
-    """Smoothing splines along ordered attributes and in their interactions; wins where attributes are ordered."""
+    """Smoothing splines along ordered attributes and in their interactions.
+
+    Wins where attributes are ordered.
+    """
 
     name = "smooth"
 
@@ -139,7 +142,9 @@ class Smoothed:
 
 
 def smoothed(likelihoods: CellLikelihoods, finer: Finer | None = None) -> Smoothed | None:
-    """The smooth table that the reports support; None when it would be too large, or has nothing that can vary.
+    """The smooth table that the reports support.
+
+    None when it would be too large, or has nothing that can vary.
 
     Where columns help, it is the sum of smooth tables of the parts that they tell apart.
 

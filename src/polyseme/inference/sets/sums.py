@@ -175,7 +175,10 @@ class UnbiasedSums:
 
     @classmethod
     def of(cls, parts: Sequence[Part], shape: tuple[int, ...]) -> UnbiasedSums | None:
-        """From the reports of a table; None where some values leave the same traces, or in the long form."""
+        """From the reports of a table.
+
+        None where some values leave the same traces, or in the long form.
+        """
         if not all(part.reports.paired for part in parts):
             return None
         divided = [piece for part in parts for piece in _divided(part, sum(len(part.cells) for part in parts))]

@@ -297,7 +297,10 @@ def bucketize(
 def planned(
     counts: Ints, structure: Structure, l: int, algorithm: Algorithm = "exact", left_out: float | None = None
 ) -> Places:
-    """The same as places, from the records of each value; refuses an l for which no group exists."""
+    """The same as places, from the records of each value.
+
+    Refuses an l for which no group exists.
+    """
     places = compose(counts, structure, l, algorithm)
     if counts.any() and not places.count:
         raise _no_group(counts, structure, l)

@@ -119,7 +119,10 @@ def distinct(size: int) -> Clusters:
 
 
 def dissimilar(distance: Distance, e: float) -> Structure:
-    """(l, e): values more than e apart. (l, d) is `distance.structure(d)`: values at least d apart."""
+    """(l, e): values more than e apart.
+
+    (l, d) is `distance.structure(d)`: values at least d apart.
+    """
     return distance.structure(math.nextafter(e, math.inf))
 
 
@@ -149,7 +152,9 @@ def _around(circle: Circle, low: Ints, high: Ints) -> Bools:
 
 
 def largest_set(counts: Ints, structure: Structure, most: int) -> int:
-    """How many of the values that occur may share a group at the most; `most` where there are as many.
+    """How many of the values that occur may share a group at the most.
+
+    `most` where there are as many.
 
     It is the largest l for which there is a group at all.
     """

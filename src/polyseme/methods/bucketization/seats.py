@@ -73,7 +73,7 @@ class Places:
     def group_of(self, codes: Ints, ranks: Ints) -> Ints:
         """The group of each record, from its value and from its rank, from 0, among the records of its kind.
 
-        All that is asked of ranks is that each of a kind comes once, in an order that was drawn: then every record is
+        Ranks must only come once each in a kind, in an order that was drawn: then every record is
         as likely to have a place, and each place, as any other of its kind. `SUPPRESSED` for one without a place.
         """
         kinds = self.kinds[codes]

@@ -127,7 +127,7 @@ class Rollup:
         return self._partition(groups)
 
     def _base(self, data: Microdata, secret: Ints, mapped: bool) -> _Table:
-        """The different rows of the table itself, and of the population if it is asked for."""
+        """The different rows of the table itself, and of the population if requested."""
         codes, weights = data.codes, [data.each]
         if mapped and data.population is not None:
             people = len(data.population)

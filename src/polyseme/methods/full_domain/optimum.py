@@ -243,7 +243,9 @@ def full_domain(
     progress: Callable[[Progress], None] | None = None,
     most_nodes: int = MOST_NODES,
 ) -> Recoding:
-    """The table at the levels of least loss; with `local_recoding`, what it suppresses is generalized by itself.
+    """The table at the levels of least loss.
+
+    With `local_recoding`, what it suppresses is generalized by itself.
 
     The loss of a table that is recoded locally is that of its records, suppressed ones charged with everything, and has
     no gap: nothing is proved of it.

@@ -50,7 +50,7 @@ _LEAST_SPREAD = 0.25
 class Guide:
     """What was seen so far, and what it lets expect.
 
-    told    for each axis, what is still told at each of its places, 1 at the first
+    told    for each axis, the information left at each of its places, 1 at the first
     places  the nodes seen, and the logarithms of the records that violated there
     """
 

@@ -136,7 +136,10 @@ class Ordered(Axis):
 
 @dataclass(frozen=True, eq=False)
 class Hierarchical(Axis):
-    """Nodes of the hierarchy. The extent of a class is the level and the group of the lowest node above its values."""
+    """Nodes of the hierarchy.
+
+    The extent of a class is the level and the group of the lowest node above its values.
+    """
 
     @cached_property
     def _groups(self) -> Ints:
@@ -281,7 +284,9 @@ def halves(owner: Ints, starts: Ints) -> Ints:
 
 
 def nearest_to_half(owner: Ints, starts: Ints, changes: Bools, weights: Ints | None = None) -> Ints:
-    """Where the change of value that is nearest to the middle of each class is; each has at least one.
+    """Where the change of value that is nearest to the middle of each class is.
+
+    Each has at least one.
 
     changes  whether a record's value differs from the one in front; it says nothing at the first of a class
     weights  how many records each stands for, where that is more than one

@@ -223,7 +223,9 @@ def mondrian(
     ordered: Mapping[str, bool] | None = None,
     cancellation: Cancellation | None = None,
 ) -> Recoding:
-    """Classes as small as cuts can make them, each of which fulfills the goal. No record is suppressed.
+    """Classes as small as cuts can make them, each of which fulfills the goal.
+
+    No record is suppressed.
 
     stream   by which equal values are separated in the relaxed mode, so that the order of the table says nothing;
              seeded for experiments only

@@ -88,7 +88,7 @@ def divided(sample: Microdata, parts: int, ordered: Mapping[str, bool] | None = 
             node with many children, or with a small one, cannot be cut; but fewer classes of two parts look alike
     """
     least = max(1, sample.records // (2 * max(parts, 1)))
-    # Nothing is asked of parts but their size: what they must reach is counted in all records.
+    # Parts only need a size: what they must reach is counted in all records.
     judge = Judge(Goal((), {}, sample.counts), least, {})
     search = Search(axes_of(sample, ordered or {}), judge, "strict", halved=halved)
     whole = Parts(np.arange(sample.rows), np.array([0]), np.array([0]))
@@ -180,7 +180,10 @@ def grafted(
     ladders: tuple[Ladder, ...],
     ordered: Mapping[str, bool] | None = None,
 ) -> Grafted:
-    """One tree of the first cuts and those of all parts; there is a branch for each part, by its number."""
+    """One tree of the first cuts and those of all parts.
+
+    There is a branch for each part, by its number.
+    """
     trunk, number = division.trunk()
     pieces, count = [trunk], len(trunk) + 1
     ends: list[Ints] = []

@@ -10,7 +10,7 @@ Another method forms the classes (`start`). Then, until no rule is effective on 
 actions is taken: two classes are merged, values or records are suppressed; or, where that costs less, all records are
 generalized by full-domain search with the rules among its models. See `costs` for what an action costs.
 
-Elabd, Abdulkader and Mubark (2015), whose other action, changing sensitive values, is taken only when it is asked for.
+Elabd, Abdulkader and Mubark (2015), whose other action, changing sensitive values, is taken only on request.
 """
 
 from __future__ import annotations

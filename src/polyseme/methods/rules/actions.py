@@ -63,7 +63,10 @@ def _cheapest(classes: Ints, cost: Floats, most: int) -> Ints:
 
 
 def merged(data: Microdata, recoding: Recoding, pairs: Sequence[tuple[int, int]]) -> Recoding:
-    """The recoding after some pairs of classes were merged; classes that then show the same are one."""
+    """The recoding after some pairs of classes were merged.
+
+    Classes that then show the same are one.
+    """
     costs = Costs.of(data, recoding)
     number = np.arange(len(recoding.shown))
     shown = recoding.shown.copy()
@@ -128,7 +131,10 @@ def silent_attributes(state: State, others: Goal) -> tuple[str, ...]:
 
 
 def fewest_values(state: State, index: int, allowed: Sequence[str]) -> Blanks | None:
-    """The fewest values of a class to take away so that no rule is effective on it; None where none will do."""
+    """The fewest values of a class to take away so that no rule is effective on it.
+
+    None where none will do.
+    """
     effective = state.effective_on(index)
     if any(not set(rule.attributes) & set(allowed) for rule in effective):
         return None

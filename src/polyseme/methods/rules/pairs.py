@@ -123,7 +123,7 @@ _LARGEST = 50_000
 class Options:
     """What can be chosen from.
 
-    vulnerable  the classes that must be dealt with
+    vulnerable  the classes that need an action
     pairs       of classes, the first of each vulnerable: (p, 2)
     costs       of the pairs: (p,)
     otherwise   what another action costs for each vulnerable class; infinite where there is none

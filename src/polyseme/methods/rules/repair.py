@@ -40,7 +40,7 @@ def effective_rules(goal: Goal, data: Microdata, recoding: Recoding) -> State:
 
 
 def anonymized(task: Task, asked: Asked) -> Recoding:
-    """Start, change values where asked for, then whatever costs less: local actions, or generalizing everything."""
+    """Start, change values where requested, then whatever costs less: local actions, or generalizing everything."""
     work = _Work(task, asked, _others(task.goal), _rules(task.goal))
     if not work.rules:
         hint = "models: [{semantic-rules: {rules: [{never-all: {...}}]}}]"
@@ -168,7 +168,10 @@ class _Work:
     # -- class by class --------------------------------------------------------------------------------------------
 
     def locally(self, state: State, others: Goal, book: Book) -> tuple[State | None, list[Problem]]:
-        """Rounds of merging; what then has no partner loses values or records. None, and why, where that is not so."""
+        """Rounds of merging; what then has no partner loses values or records.
+
+        None, and why, where that is not so.
+        """
         while True:
             self.task.cancellation.check()
             vulnerable = state.vulnerable
@@ -265,7 +268,7 @@ class _Work:
         return Problem(f"rule '{rule.name}'", f"{what}; {why}" if why else what, hint)
 
     def finished(self, state: State, book: Book) -> Recoding:
-        """The recoding with everything that is to be told of it."""
+        """The recoding with everything that is reported of it."""
         replaced = {name: item for name, item in state.sensitive.items() if item is not self.task.data.sensitive[name]}
         return replace(
             state.recoding,

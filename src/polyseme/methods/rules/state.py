@@ -218,7 +218,10 @@ def values_of(item: Sensitive, rows: Ints | None = None) -> pl.Series:
 
 @dataclass(eq=False)
 class Book:
-    """One entry for each class, rule and action. A class is known by its first record, which stays in it."""
+    """One entry for each class, rule and action.
+
+    A class is known by its first record, which stays in it.
+    """
 
     names: tuple[str, ...]
     entries: dict[tuple[int, str, str], Explained] = field(default_factory=dict, repr=False)
@@ -256,7 +259,10 @@ class Book:
                 self.applied(before, index, "merge")
 
     def generalized(self, action: str, cost: float) -> Book:
-        """Nothing was done class by class, all were generalized; values that were changed before stay changed."""
+        """Nothing was done class by class, all were generalized.
+
+        Values that were changed before stay changed.
+        """
         return Book(
             self.names,
             {

@@ -255,10 +255,10 @@ def _n_small(results: Results) -> Finding:
 
 
 def _least(row: Row, others: Sequence[Row]) -> Tally:
-    """One setting: whether some other error is smaller, all are larger, or neither can be told."""
+    """One setting: whether some other error is smaller, all are larger, or neither is known."""
     if any(below(other, row) for other in others):
         return Tally(0, 0, 1)
-    # At d = 1 and at l = 2 pairs are the same or nearly so: not being beaten by any is what can be asked.
+    # At d = 1 and at l = 2 pairs are the same or nearly so: not being beaten by any is the most to expect.
     return Tally(1, 0, 0)
 
 

@@ -233,7 +233,7 @@ class Attributes:
         return np.bincount(self.codes[place], minlength=self.sizes[place]).astype(np.int64)
 
     def some(self, many: int, generator: np.random.Generator) -> tuple[int, ...]:
-        """Attributes that are asked for together."""
+        """Attributes of one question."""
         return tuple(int(place) for place in generator.choice(len(self.sizes), many, replace=False))
 
 

@@ -137,7 +137,10 @@ def _learnt(sets: Ints, pull: Floats, prior: Floats, ground: Ground) -> tuple[Fl
 
 
 def listed_pulls(design: Design) -> tuple[Ints, Floats] | None:
-    """Every set that a design can draw and its members' pulls; None when they are too many to list."""
+    """Every set that a design can draw and its members' pulls.
+
+    None when they are too many to list.
+    """
     if design.count() * design.structure.size > CELL_LIMIT:
         return None
     sets = design.sets()

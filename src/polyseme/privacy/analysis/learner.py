@@ -357,7 +357,9 @@ def _crowds(close: Bools) -> list[set[int]]:
 
 
 def range_success(mechanism: Mechanism, ranges: Ranges, shares: Floats) -> float | None:
-    """How often the likeliest range given the published set holds the true value. Exact; None where sets are too many.
+    """How often the likeliest range given the published set holds the true value. Exact.
+
+    None where sets are too many.
 
     >>> from polyseme.designs import make_design
     >>> from polyseme.semantics.distances import LineDistance

@@ -24,8 +24,8 @@ where
     t_j, t   how many of these its person has
     p_j      the share of the records with this level
 
-The record itself is left out everywhere. Were it counted in `n_u` alone, a level that nobody else has would favor its
-value: 59% where 51% is right. Without limit to s the attacker knows `m_u` and nothing else, as above.
+The record itself is left out everywhere. Were it counted in `n_u` alone, a level that no other record has would favor
+its value: 59% where 51% is right. Without limit to s the attacker knows `m_u` and nothing else, as above.
 """
 
 from __future__ import annotations

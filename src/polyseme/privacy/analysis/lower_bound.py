@@ -55,7 +55,10 @@ class Floor:
 
     @property
     def crowd(self) -> Crowd | None:
-        """The values that are bet on and what share of the people has them; None where it is everybody (1/l)."""
+        """The values that are bet on and what share of the people has them.
+
+        None where it is everybody (1/l).
+        """
         codes = np.flatnonzero(self.bets > _ROUNDING).astype(np.int64)
         if np.ptp(self.bets) <= _ROUNDING:
             return None

@@ -61,7 +61,7 @@ _SLACK = 1e-9
 _NEAREST = 3
 """How many settings that work are named."""
 _TRIED = 12
-"""Of how many distances below the asked one: chosen by judgment, each of them takes a calibration."""
+"""Of how many distances below the requested one: chosen by judgment, each of them takes a calibration."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -405,7 +405,10 @@ def learner_frontier(
     truths: Iterable[float],
     strata: Ints | None = None,
 ) -> list[Point]:
-    """Risk against error for every pair of dials. At alpha = 0 there is one mechanism for all, and one stratum."""
+    """Risk against error for every pair of alpha and p.
+
+    At alpha = 0 there is one mechanism for all, and one stratum.
+    """
     parts, chances = parts_of(population, strata), list(truths)
     points: list[Point] = []
     for alpha in alphas:

@@ -98,7 +98,10 @@ def paper_matrix(mechanism: Mechanism) -> Floats:
 
 
 def paper_cluster_matrix(clusters: Clusters, l: int) -> Floats:
-    """`q` summed over the values of each cluster, for a true value of each cluster: (C, C); without `p`."""
+    """`q` summed over the values of each cluster, for a true value of each cluster: (C, C).
+
+    Without `p`.
+    """
     sizes = np.bincount(clusters.labels, minlength=clusters.count).astype(np.float64)
     expected: Floats = (l - 1) * sizes[None, :] / np.maximum(clusters.size - sizes, 1.0)[:, None]
     np.fill_diagonal(expected, 1.0)
@@ -342,7 +345,10 @@ def _setting(
 
 
 def thresholds(distance: Distance) -> list[float]:
-    """The distances that occur, ascending; in a large domain those among some evenly chosen values."""
+    """The distances that occur, ascending.
+
+    In a large domain those among some evenly chosen values.
+    """
     codes = np.unique(np.linspace(0, distance.size - 1, min(distance.size, _PAIRS)).astype(np.int64))
     between = distance.between(codes[:, None], codes[None, :])
     found = np.unique(between[between > 0]).tolist()
@@ -357,9 +363,9 @@ def nearest_settings(
     prior: Floats | None = None,
     sizes: Iterable[int] | None = None,
 ) -> list[tuple[int, float]]:
-    """Settings that work, nearest first: for each l the largest d up to the asked one.
+    """Settings that work, nearest first: for each l the largest d up to the requested one.
 
-    sizes  the l to look at: from 2 to one more than asked
+    sizes  the l to look at: from 2 to one more than requested
 
     A setting works when the design exists and no two values are confounded.
     """

@@ -86,7 +86,10 @@ class Drawing:
         return self._listed[l]
 
     def least_inclusions(self, etas: Ints) -> Floats:
-        """For each set size one over the largest pull `K(R | v) / B(R)`; lower bounds where that is not known."""
+        """For each set size one over the largest pull `K(R | v) / B(R)`.
+
+        Lower bounds where that is not known.
+        """
         return np.array([self._least_inclusion(eta) for eta in etas.tolist()])
 
     def _least_inclusion(self, eta: int) -> float:
@@ -282,7 +285,10 @@ class Promise(ABC):
         return None
 
     def odds(self, etas: Ints, drawing: Drawing, known: Known) -> Floats:
-        """For each set size the largest odds of truth `p / (1 - p)` that keep the promise; infinite without a limit."""
+        """For each set size the largest odds of truth `p / (1 - p)` that keep the promise.
+
+        Infinite without a limit.
+        """
         return np.full(len(etas), np.inf)
 
     def moves_on(self, known: Known) -> Ground | None:
@@ -301,7 +307,10 @@ class Promise(ABC):
         return -math.inf
 
     def reached(self, channel: Channel) -> Reached:
-        """What a published mechanism comes to; infinite where that is not known, so that a check fails closed."""
+        """What a published mechanism comes to.
+
+        Infinite where that is not known, so that a check fails closed.
+        """
         return Reached(math.inf)
 
     def flaw(self, has_distance: bool) -> str:
@@ -316,7 +325,10 @@ class Promise(ABC):
 
     @abstractmethod
     def sentence(self, attribute: str, channels: Sequence[Channel], quantity: Quantity) -> str:
-        """What the release of an attribute promises, in plain words. The first channel is that of the whole domain."""
+        """What the release of an attribute promises, in plain words.
+
+        The first channel is that of the whole domain.
+        """
 
     def reasoning(self, outcome: Outcome) -> list[str]:
         """Lines for a plan."""

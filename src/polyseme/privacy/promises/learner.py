@@ -58,7 +58,9 @@ class Learner(TruthPromise):
     def serve(
         self, values: Values, l: int, d: float, shares: Floats, labels: Sequence[object] | None = None
     ) -> Calibration:
-        """The mechanism with the least expected error that keeps the promise; `ImpossibleError` says what would.
+        """The mechanism with the least expected error that keeps the promise.
+
+        `ImpossibleError` says what would.
 
         shares  the distribution that is declared for the people it serves
         labels  names of the values for messages
@@ -67,7 +69,7 @@ class Learner(TruthPromise):
         return calibrate(values, l, d, population, self.computed, truthful=truthful, labels=labels)
 
     def odds(self, etas: Ints, drawing: Drawing, known: Known) -> Floats:
-        # What it asks is asked of design and truth together: see `serve`.
+        # It constrains design and truth together: see `serve`.
         return np.full(len(etas), np.inf)
 
     @property

@@ -57,7 +57,9 @@ class Unreadable:
 
 @dataclass(frozen=True)
 class Promises:
-    """What was promised for one attribute, in the order in which it was said; false when nothing was.
+    """What was promised for one attribute, in the order in which it was said.
+
+    False when nothing was.
 
     unreadable  what a manifest says beside that and this program cannot check
     """
@@ -117,7 +119,10 @@ class Promises:
     # What they ask of the sets.
 
     def for_domain(self, size: int, has_distance: bool) -> Promises:
-        """Themselves, once the domain is known; raises with every reason why they cannot be promised for it."""
+        """Themselves, once the domain is known.
+
+        Raises with every reason why they cannot be promised for it.
+        """
         problems = [problem for item in self.items for problem in item.problems(size, has_distance)]
         problems += [problem for item in self.unreadable for problem in item.problems]
         problems += self.conflicts(size)
@@ -178,7 +183,10 @@ class Promises:
         return {item.name: item.odds(etas, drawing, known) for item in self.limiting}
 
     def moves_on(self, known: Known) -> Ground | None:
-        """The ground on which it is promised how far the reference moves; None where that is not promised."""
+        """The ground on which it is promised how far the reference moves.
+
+        None where that is not promised.
+        """
         grounds = (item.moves_on(known) for item in self.items)
         return next((ground for ground in grounds if ground is not None), None)
 
@@ -191,7 +199,10 @@ class Promises:
     # What they mean.
 
     def sentences(self, attribute: str, channels: Sequence[Channel], quantity: Quantity) -> list[str]:
-        """What the release of an attribute promises, in plain words; of the numbers of candidates only the largest."""
+        """What the release of an attribute promises, in plain words.
+
+        Of the numbers of candidates only the largest.
+        """
         size = channels[0].known.size
         _, strictest = self.least_size(size)
         said = [item for item in self._ranked if item.least_size(size) is None or item.name == strictest]
@@ -212,7 +223,9 @@ class Promises:
 
 
 def read_promises(given: Mapping[str, Any]) -> Promises:
-    """The promises of one attribute; raises `PolicyError` with every problem, places relative to `protect`.
+    """The promises of one attribute.
+
+    Raises `PolicyError` with every problem, places relative to `protect`.
 
     Nothing is known of the domain yet: see `Promises.for_domain`.
 
@@ -228,7 +241,10 @@ def read_promises(given: Mapping[str, Any]) -> Promises:
 
 
 def stored_promises(given: Mapping[str, Any]) -> Promises:
-    """The promises of a manifest. What cannot be read is kept as it is, for the verifier to say so."""
+    """The promises of a manifest.
+
+    What cannot be read is kept as it is, for the verifier to say so.
+    """
     return _read(given)[0]
 
 

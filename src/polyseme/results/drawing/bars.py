@@ -136,7 +136,10 @@ def heatmap(distributions: Sequence[Distribution], width: int = 640, top: int = 
 def squares(
     rows: list[dict[str, Any]], across: Sequence[str], down: Sequence[str], width: int, amount: str, form: str
 ) -> alt.LayerChart:
-    """A square for each row, at `across` and `down`; `amount` says what is shown, `form` how it is written."""
+    """A square for each row, at `across` and `down`.
+
+    `amount` says what is shown, `form` how it is written.
+    """
     bands = alt.Scale(paddingInner=0.05)
     # Opacity rather than a range of colors: it suits a light and a dark background alike.
     shade = alt.Opacity(
@@ -159,7 +162,10 @@ _UNDRAWABLE = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff
 
 
 def drawable(part: Any) -> Any:
-    """A part of a chart in which every name and label can be drawn; different ones stay different."""
+    """A part of a chart in which every name and label can be drawn.
+
+    Different ones stay different.
+    """
     if isinstance(part, str):
         return _UNDRAWABLE.sub(lambda found: f"‹{ord(found[0]):02x}›", part)
     if isinstance(part, Mapping):

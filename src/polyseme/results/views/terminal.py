@@ -95,7 +95,9 @@ _LEAST_BAR, _LARGEST_BAR = 12, 40
 
 
 def column_widths(least: Sequence[int], most: Sequence[int], room: int) -> list[int] | None:
-    """Widths of columns between their longest words and their longest lines; None where the words do not fit.
+    """Widths of columns between their longest words and their longest lines.
+
+    None where the words do not fit.
 
     >>> column_widths([5, 4], [10, 30], 80), column_widths([5, 4], [10, 30], 30), column_widths([5, 4], [10, 30], 10)
     ([10, 30], [10, 18], None)
@@ -262,7 +264,10 @@ def verdict_view(
     remarks: Sequence[str] = (),
     explain: bool = False,
 ) -> RenderableType:
-    """Each model, whether it holds, and how far the worst class or set is from the bound; the sum of it below."""
+    """Each model, whether it holds, and how far the worst class or set is from the bound.
+
+    The sum of it below.
+    """
     verdicts = tuple(verdicts)
     if not verdicts:
         return Text("Nothing was checked.", style="yellow")

@@ -200,7 +200,10 @@ class Learnt:
 
     @classmethod
     def from_records(cls, sets: Ints, mechanism: Mechanism, levels: Ints, counts: Sequence[int]) -> Learnt:
-        """From candidates (n, l) and levels (n, q) of untouched columns; `counts` is how many levels."""
+        """From candidates (n, l) and levels (n, q) of untouched columns.
+
+        `counts` is how many levels.
+        """
         return cls.of(sets, mechanism.weights(sets), mechanism.size, levels, counts)
 
     @classmethod

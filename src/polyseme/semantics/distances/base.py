@@ -28,7 +28,9 @@ __all__ = ["MATRIX_LIMIT", "Circle", "Clusters", "Distance", "Graph", "Line", "S
 
 @dataclass(frozen=True, eq=False)
 class Line:
-    """Points on a line. `order[k]` is the code of the k-th smallest; `ahead[k]` the first place compatible after it.
+    """Points on a line. `order[k]` is the code of the k-th smallest.
+
+    `ahead[k]` is the first place compatible after it.
 
     `ahead[k]` is `F` when nothing larger is far enough; it is non-decreasing and always beyond `k`.
     """
@@ -59,7 +61,10 @@ class Circle:
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
-    """`labels[v]` is the cluster (0 ... C-1) of value `v`; values are compatible when their clusters differ."""
+    """`labels[v]` is the cluster (0 ... C-1) of value `v`.
+
+    Values are compatible when their clusters differ.
+    """
 
     labels: Ints
 

@@ -263,7 +263,9 @@ def policy_values(spec: Mapping[str, Any] | None, folder: Folder | Path | str) -
 
 
 def policy_file(spec: Mapping[str, Any] | None) -> str | None:
-    """The name of the file that a policy's distance, and with it a domain, comes from; None when it is in the policy.
+    """The name of the file that a policy's distance, and with it a domain, comes from.
+
+    None when it is in the policy.
 
     >>> policy_file({"tree": {"file": "tree.csv", "measure": "path"}}), policy_file({"line": "rank"})
     ('tree.csv', None)

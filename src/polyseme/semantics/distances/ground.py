@@ -64,7 +64,9 @@ class Dendrogram:
 
     @classmethod
     def of_tree(cls, parents: Ints, heights: Ints, values: Ints, height: int) -> Dendrogram:
-        """From inner nodes with their parents (-1 for the first) and heights; value v hangs under node `values[v]`.
+        """From inner nodes with their parents (-1 for the first) and heights.
+
+        Value v hangs under node `values[v]`.
 
         height  of the tree: nodes above its root cost nothing, since nothing has to pass them
         """
@@ -174,7 +176,10 @@ _CHUNK = 4_000_000
 
 
 class ClassCounts(Protocol):
-    """How often each value occurs in each class and in the whole table; see `tables.classes.Counts`."""
+    """How often each value occurs in each class and in the whole table.
+
+    See `tables.equivalence_classes.Counts`.
+    """
 
     @property
     def sizes(self) -> Ints:

@@ -15,7 +15,9 @@ __all__ = ["LineDistance"]
 
 
 class LineDistance(Distance):
-    """`|x_u - x_v|` for positions `x`, one for each value of the domain; by default the ranks 0, 1, 2 ...
+    """`|x_u - x_v|` for positions `x`, one for each value of the domain.
+
+    By default the ranks 0, 1, 2 ...
 
     >>> LineDistance([0.5, 1.5, 3.5]).between(np.array([0]), np.array([2]))
     array([3.])

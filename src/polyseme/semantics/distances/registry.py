@@ -185,7 +185,10 @@ KINDS = Registry(
 
 
 def distance_from_policy(spec: Any, values: Values, base_folder: Folder | Path | str) -> Distance:
-    """The distance that a policy declares over the domain `values`; `where` in its problems is relative to `spec`."""
+    """The distance that a policy declares over the domain `values`.
+
+    `where` in its problems is relative to `spec`.
+    """
     if not isinstance(spec, Mapping) or len(spec) != 1:
         raise PolicyError(
             "a distance is one word with its argument", f"for instance {{line: rank}}; the words are {', '.join(KINDS)}"

@@ -58,7 +58,10 @@ class Rule(ABC):
 
     @abstractmethod
     def labels(self, leaves: pl.Series) -> list[pl.Series]:
-        """The label of each value, given as it is spelled, at each level between 0 and `*`; null without a place."""
+        """The label of each value, given as it is spelled, at each level between 0 and `*`.
+
+        Null without a place.
+        """
 
     def known(self, leaves: pl.Series) -> pl.Series:
         """Whether each value has a place."""
@@ -84,7 +87,9 @@ class Suppression(Rule):
 
 @dataclass(frozen=True)
 class Intervals(Rule):
-    """Half-open intervals from 0 in both directions, of the given widths; each width is a multiple of the one before.
+    """Half-open intervals from 0 in both directions, of the given widths.
+
+    Each width is a multiple of the one before.
 
     >>> [level.to_list() for level in Intervals((5, 20)).labels(pl.Series(["31", "-1"]))]
     [['[30, 35)', '[-5, 0)'], ['[20, 40)', '[-20, 0)']]
@@ -291,7 +296,9 @@ class Listed(Rule):
 
     @classmethod
     def of(cls, paths: Sequence[tuple[str, ...]], where: Sequence[str] = ()) -> Listed:
-        """From the paths; every problem at once. No message quotes a label: they may come from a file.
+        """From the paths; every problem at once.
+
+        No message quotes a label: they may come from a file.
 
         where  what to call each path in messages: `line 3`
         """
@@ -343,7 +350,9 @@ def from_tree(tree: Any) -> Listed:
 
 
 def arx_text(hierarchy: Hierarchy) -> str:
-    """A hierarchy as ARX writes it: one line for each value, `leaf;...;root`, no header; missing values have no line.
+    """A hierarchy as ARX writes it: one line for each value, `leaf;...;root`, no header.
+
+    Missing values have no line.
 
     Readers guess the separator: where values are full of semicolons or commas, it is another one. Every text is read
     back before it is handed out.

@@ -81,7 +81,10 @@ class Hierarchy:
         return self.labels[0][:-1] if self.missing == "leaf" else self.labels[0]
 
     def codes(self, series: pl.Series) -> Ints:
-        """The leaf of each value; -1 for a missing one that may be anything, -2 for what is not in the hierarchy."""
+        """The leaf of each value.
+
+        -1 for a missing one that may be anything, -2 for what is not in the hierarchy.
+        """
         texts = spelled(series)
         leaves = self.leaves
         found = texts.replace_strict(

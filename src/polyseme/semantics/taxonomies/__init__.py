@@ -56,7 +56,9 @@ class Taxonomy:
     nodes: Mapping[str, Node] = field(repr=False)
 
     def find(self, value: str) -> tuple[str, ...] | None:
-        """The path of a value: itself, the categories above it, up to the highest; None when it is unknown.
+        """The path of a value: itself, the categories above it, up to the highest.
+
+        None when it is unknown.
 
         >>> load_taxonomy("icd10").find("j450")
         ('J45.0', 'J45', 'J40-J47', 'X')
@@ -206,7 +208,10 @@ SHOWN = 12
 
 
 def row_places(rows: Iterable[Sequence[str]]) -> Places:
-    """From rows as ARX writes hierarchies: value, its generalizations, the root. Empty cells are left out."""
+    """From rows as ARX writes hierarchies: value, its generalizations, the root.
+
+    Empty cells are left out.
+    """
     paths = (tuple(filter(None, (cell.strip() for cell in row))) for row in rows)
     return _by_value([path for path in paths if path])
 

@@ -142,7 +142,7 @@ def _parquet_file(place: Place, dictionaries: Sequence[str] = ()) -> pa.parquet.
         return pa.parquet.ParquetFile(
             place, read_dictionary=list(dictionaries), buffer_size=_BUFFER_BYTES, pre_buffer=False
         )
-    # Over a network, what is needed of a row group is asked for at once.
+    # Over a network, what is needed of a row group is requested at once.
     return pa.parquet.ParquetFile(open_file(place), read_dictionary=list(dictionaries), pre_buffer=True)
 
 

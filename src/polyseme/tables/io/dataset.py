@@ -32,7 +32,7 @@ _HINT = (
 def agreed_schema(schemas: Mapping[str, pa.Schema], quoted: bool = True) -> pa.Schema:
     """The schema of all files, by their names; columns are in the order of the first.
 
-    quoted  whether names of columns may be told; the first line of a text may be a record
+    quoted  whether names of columns may be shown; the first line of a text may be a record
     """
     (reference, first), *_ = schemas.items()
     fields: dict[str, pa.DataType] = {field.name: field.type for field in first}
@@ -147,7 +147,9 @@ class _File:
 
 
 class FilesSource(Source):
-    """The files of a folder or of a pattern as one table; folders such as `year=2024` are a column `year`.
+    """The files of a folder or of a pattern as one table.
+
+    Folders such as `year=2024` are a column `year`.
 
     first  the table in the first of the files
 

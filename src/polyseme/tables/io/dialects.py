@@ -65,7 +65,9 @@ class Dialect:
         return form.replace("\\", ""), rf"^\s*({pattern})(\s+\d.*)?$"
 
     def plain_numbers(self, texts: pl.Series, words: Collection[str] = ()) -> pl.Series:
-        """Numbers with a point. One that has a point already is none of this dialect, and must not be read as one.
+        """Numbers with a point.
+
+        One that has a point already is none of this dialect, and must not be read as one.
 
         >>> Dialect("comma").plain_numbers(pl.Series(["1,5", "-2", "1.5", "n.a."])).to_list()
         ['1.5', '-2', '1·5', 'n.a.']
@@ -98,7 +100,9 @@ class Dialect:
 
 
 def dialect_hint(texts: pl.Series, by_policy: bool = True) -> str:
-    """What to try when texts cannot be read as numbers or dates; nothing where they do not look like a dialect.
+    """What to try when texts cannot be read as numbers or dates.
+
+    Nothing where they do not look like a dialect.
 
     >>> dialect_hint(pl.Series(["1,5"]), by_policy=False)
     'if the commas are decimal ones: --decimal comma'
@@ -115,7 +119,10 @@ def dialect_hint(texts: pl.Series, by_policy: bool = True) -> str:
 
 
 class Respelled(Wrapped):
-    """A table with plain numbers and dates in the columns that hold such; only text can be written in a dialect."""
+    """A table with plain numbers and dates in the columns that hold such.
+
+    Only text can be written in a dialect.
+    """
 
     def __init__(
         self, source: Source, dialect: Dialect, numbers: Iterable[str], dates: Iterable[str], words: Collection[str]

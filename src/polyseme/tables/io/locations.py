@@ -55,7 +55,7 @@ _NEEDED = {
 }
 _ALLOWED = "/%:?&=@*+,;!$'()~#"
 _PATIENCE = 60
-"""Seconds for which a store of Google is asked again; by itself it would be a quarter of an hour."""
+"""Seconds for which requests to a store of Google are repeated; by itself it would be a quarter of an hour."""
 
 
 @total_ordering

@@ -28,7 +28,9 @@ _LOOKED_AT, _FEW = 1 << 14, 1 << 10
 
 
 class TableWriter:
-    """Appends Arrow tables to a Parquet or CSV file; in CSV a set is a JSON list, and no text is a formula.
+    """Appends Arrow tables to a Parquet or CSV file.
+
+    In CSV a set is a JSON list, and no text is a formula.
 
     A table is written in another thread while the next one is made; what goes wrong is raised by the next call.
     """

@@ -73,7 +73,10 @@ def _kind(path: Path) -> str | None:
 
 
 def read_statistical(path: Path, encoding: str = "utf-8") -> pa.Table:
-    """A file of Stata, SPSS or SAS; an encoding other than UTF-8 goes before the one that the file names."""
+    """A file of Stata, SPSS or SAS.
+
+    An encoding other than UTF-8 goes before the one that the file names.
+    """
     program, reader = _READERS[_kind(path) or path.suffix.lower()]
     require("stats", f"{path}: reading a file of {program}")
     import pyreadstat
@@ -129,7 +132,9 @@ def open_table(
     sheet: str | None = None,
     by_policy: bool = False,
 ) -> Source:
-    """A source for a path, or for a polars, pandas or pyarrow object; the options are those of `TableOptions`.
+    """A source for a path, or for a polars, pandas or pyarrow object.
+
+    The options are those of `TableOptions`.
 
     by_policy  whether a policy says how the table is stored: errors then speak of what to write there
     """

@@ -103,7 +103,9 @@ _RUNS = 4
 
 
 class Shuffler:
-    """Takes batches in any order, gives them back shuffled. Values stand in place of dictionaries.
+    """Takes batches in any order, gives them back shuffled.
+
+    Values stand in place of dictionaries.
 
     streams  as many as it asks for, one after the other
     memory   bytes that may wait

@@ -147,7 +147,10 @@ class Source(ABC):
         return next(self.batches(columns), None)
 
     def parts(self) -> list[Part]:
-        """The pieces that can be read one without the others; their rows, in this order, are those of the table."""
+        """The pieces that can be read one without the others.
+
+        Their rows, in this order, are those of the table.
+        """
         return [Part(self.name, None, self.rows)]
 
     def read_part(self, part: Part, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:

@@ -139,7 +139,10 @@ def _holds_records(cell: str, place: int, width: int, separator: str) -> bool:
 
 
 def swallows_records(batch: pa.RecordBatch, names: Sequence[str], separator: str) -> bool:
-    """The same for text columns of a table with these names; only those with a line break somewhere cost time."""
+    """The same for text columns of a table with these names.
+
+    Only those with a line break somewhere cost time.
+    """
     for name, column in zip(batch.schema.names, batch.columns):
         text = column.buffers()[2]
         if text is None or not breaks_line(text.to_pybytes()):
@@ -153,7 +156,10 @@ def swallows_records(batch: pa.RecordBatch, names: Sequence[str], separator: str
 
 
 def first_problem(lines: Iterable[str], width: int, separator: str) -> Problem | None:
-    """The first record with a quote too many, or with too few or too many fields; the place is its first line."""
+    """The first record with a quote too many, or with too few or too many fields.
+
+    The place is its first line.
+    """
     end = secrets.token_hex(16)
     with any_length():
         for start, row in records(chain(lines, ["\n", end]), separator):

@@ -16,7 +16,7 @@ A record finds no place in groups only if none of them could take it:
 
 Where fewer than l such kinds exist, records of others were left out as well, one of each that was missing. In classes a
 record is suppressed because its class breaks a model, for which the class may be too small: all values are possible,
-unless rules are all that was asked for. Then every record of the class is under one of them.
+unless the policy has rules only. Then every record of the class is under one of them.
 """
 
 from __future__ import annotations

@@ -126,7 +126,7 @@ class Cast:
 
 
 def cast_all(release: Release, seen: Seen, truth: Truth | None, other: Release | None) -> list[Cast]:
-    """One cast for each protected attribute."""
+    """The records of the attacks on each protected attribute."""
     twice = _in_both(release, seen, other) if other is not None else None
     parts = [largest_part(item, seen) for item in release.manifest.sets]
     helpers = _helpers(parts, truth) if truth is not None else {}

@@ -234,7 +234,7 @@ def shared_remarks(
 ) -> tuple[str, ...]:
     """Remarks on sets that groups share, and on shared values with a set for each record.
 
-    findings  of the attackers, for those who have asked them
+    findings  of the attacks, where these were run
     memory    of the untouched columns, and `drawn`, the sets of rows, for those who have read them
     """
     manifest = release.manifest
