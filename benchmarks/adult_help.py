@@ -21,7 +21,7 @@ from polyseme.kernel.randomness import SystemStream
 from polyseme.privacy.calibration import choose, mechanism_for
 from polyseme.privacy.promises import Diversity, Promises
 from polyseme.semantics.distances import LineDistance
-from polyseme.tables.column_kinds import kinds_of
+from polyseme.tables.groups import kinds_of
 
 __all__ = ["Columns", "helped"]
 

@@ -15,8 +15,8 @@ from jsonschema import Draft202012Validator
 
 from polyseme.collection.credentials import new_credential
 from polyseme.collection.operations import invite, open_document
-from polyseme.collection.server.admin import admin_app
 from polyseme.collection.server.collector import Collector
+from polyseme.collection.server.listeners import admin_app
 from polyseme.collection.server.public import policy_for, public_app, public_document
 from polyseme.collection.store import Outcome, State, Store, open_store
 from polyseme.collection.survey import Survey

@@ -11,13 +11,13 @@ from scipy.optimize import linprog
 from scipy.stats import chi2
 
 from polyseme.designs import design_from, make_design
+from polyseme.designs.balanced import ListedReach, floor_posterior, reach_of
 from polyseme.designs.chain import Chain, Steps
 from polyseme.designs.feasibility import least_uneven
 from polyseme.designs.information import exponentials
 from polyseme.designs.least_risk import DOUBT, STEPS, lower_risk
 from polyseme.designs.line import fit_line
 from polyseme.designs.mechanism import Mechanism
-from polyseme.designs.reach import ListedReach, floor_posterior, reach_of
 from polyseme.kernel.errors import ImpossibleError
 from polyseme.privacy.analysis import facts
 from polyseme.semantics.distances import LineDistance

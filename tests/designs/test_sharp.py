@@ -13,7 +13,7 @@ from polyseme.designs.sharp import GAP, VALUES_LIMIT, sharpen
 from polyseme.inference.base import Reports
 from polyseme.inference.sets.registry import ESTIMATORS
 from polyseme.kernel.errors import ImpossibleError, PolicyError
-from polyseme.privacy.analysis.precision import Spectrum, precision, spectrum
+from polyseme.privacy.analysis.summary import Spectrum, precision, spectrum
 from polyseme.semantics.distances import LineDistance
 from polyseme.semantics.distances.base import Clusters
 

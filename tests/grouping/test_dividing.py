@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 import polyseme as ps
 from polyseme.engines import Engine, local
 from polyseme.grouping import division as dividing
-from polyseme.grouping import remote as scaled
 from polyseme.grouping.columns import Treated
 from polyseme.kernel.work import listening
 from polyseme.publishing.publication import resolved_for
@@ -79,7 +78,7 @@ def in_memory(frame: pl.DataFrame) -> FrameSource:
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """A few hundred rows that differ are too many for one machine, and some dozen make a part."""
-    monkeypatch.setattr(scaled, "HELD", 300)
+    monkeypatch.setattr(dividing, "HELD", 300)
     monkeypatch.setattr(dividing, "PART_ROWS", 100)
     return monkeypatch
 
@@ -126,7 +125,7 @@ def test_a_table_is_published_in_parts(small: pytest.MonkeyPatch, models: str, s
 def test_whatever_the_table(monkeypatch: pytest.MonkeyPatch, seed: int, rows: int, k: int, parts: int) -> None:
     table, asked = people(seed, rows), policy(f"[{{k-anonymity: {{k: {k}}}}}, {{closeness: {{t: 0.45}}}}]")
     with monkeypatch.context() as patch:
-        patch.setattr(scaled, "HELD", 0)
+        patch.setattr(dividing, "HELD", 0)
         patch.setattr(dividing, "PART_ROWS", parts)
         patch.setattr(dividing, "SAMPLE", rows // 2)
         patch.setattr(dividing, "_SAMPLED", 1)
@@ -148,13 +147,13 @@ def test_a_table_with_few_different_rows_is_cut_as_a_whole(small: pytest.MonkeyP
     whole = published(table, policy(), "local", seed=1)
     differ = table.select("age", "town", "ill").n_unique()
     for held, hired in ((ROWS, 0), (differ, 1)):
-        small.setattr(scaled, "HELD", held)
+        small.setattr(dividing, "HELD", held)
         engine = Scaled()
         other = published(table, policy(), engine)
         assert engine.hired == hired, "rows are counted before those that differ"
         assert other.manifest.applied == whole.manifest.applied
         assert other.to_polars().sort("weight").equals(whole.to_polars().sort("weight"))
-    small.setattr(scaled, "HELD", differ - 1)
+    small.setattr(dividing, "HELD", differ - 1)
     small.setattr(dividing, "SAMPLE", 0)
     small.setattr(dividing, "_SAMPLED", 0)
     # Without a sample there is one part, which is the whole table.

@@ -14,7 +14,7 @@ import pytest
 import polyseme as ps
 from polyseme.grouping.application import treat
 from polyseme.grouping.columns import Treated
-from polyseme.grouping.remote import treat_counted
+from polyseme.grouping.division import treat_counted
 from polyseme.kernel.work import Cancellation
 from polyseme.methods import grouping_named
 from polyseme.methods.microdata import Known

@@ -5,7 +5,7 @@ from scipy.optimize import minimize
 
 from polyseme.inference.base import Reports
 from polyseme.inference.counts import distinct
-from polyseme.inference.intervals.profile import Quadratic
+from polyseme.inference.intervals.intervals import Quadratic
 from polyseme.inference.likelihood import (
     ContainmentLikelihood,
     Joined,

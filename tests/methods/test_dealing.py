@@ -12,8 +12,8 @@ import pytest
 from scipy.stats import chisquare
 
 import polyseme as ps
+from polyseme.grouping.division import treat_counted
 from polyseme.grouping.groups import Dealt
-from polyseme.grouping.remote import treat_counted
 from polyseme.kernel.randomness import SystemStream
 from polyseme.methods.bucketization import Ranks, bucketize, compose, distinct, first_ranks
 from polyseme.methods.microdata import SUPPRESSED

@@ -24,7 +24,7 @@ from polyseme.reports.charts import (
     save_chart,
 )
 from polyseme.reports.contents import shown_values
-from polyseme.reports.strips import strips
+from polyseme.reports.figures import strips
 from polyseme.results.table import Table
 
 

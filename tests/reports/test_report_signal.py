@@ -9,10 +9,9 @@ import pytest
 from parsed_page import cells, parsed
 from report_samples import fact, page, verdict
 
-from polyseme.reports.contents import AttributeLine, FindingLine, Treatment
+from polyseme.reports.contents import AttributeLine, FindingLine, Reidentification, Treatment
 from polyseme.reports.judgment import Light, risk_paragraph, signal, value_risks
 from polyseme.reports.page import render_page
-from polyseme.reports.risks import Reidentification
 from polyseme.results.attackers import Guesser, Guessers
 
 THIRD = 1 / 3

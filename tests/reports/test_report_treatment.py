@@ -11,7 +11,7 @@ import pytest
 
 import polyseme as ps
 from polyseme.models import MODELS
-from polyseme.reports.treatment import class_size_table, treatment_of
+from polyseme.reports.assembly import class_size_table, treatment_of
 from polyseme.reports.words import model_sentence
 
 ANATOMY = """

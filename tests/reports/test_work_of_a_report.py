@@ -20,7 +20,7 @@ from polyseme.inference.sets import estimate as estimating
 from polyseme.results.drawing import bars
 from polyseme.scrutiny import knowledge
 from polyseme.scrutiny import verification as evidence
-from polyseme.scrutiny.attacks import naive_bayes
+from polyseme.scrutiny.attacks import definetti
 from polyseme.scrutiny.verification import verdicts
 
 ROWS, ORDERED, LISTED = 300, 4, 5
@@ -57,8 +57,8 @@ def done(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
         monkeypatch.setattr(place, name, counted)
 
-    count("fits", naive_bayes, "_fitted")
-    count("rounds", naive_bayes._Columns, "evidence")
+    count("fits", definetti, "_fitted")
+    count("rounds", definetti._Columns, "evidence")
     count("judgements", judging.Judge, "scores")
     count("shares", learnt._Seen, "fitted")
     count("groups", knowledge, "information")

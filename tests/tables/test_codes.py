@@ -11,7 +11,7 @@ import pytest
 from polyseme.kernel.errors import TableError
 from polyseme.schema import Bins, Domain, Missing, Periods
 from polyseme.tables.codes import as_series, cast_column, encode, label_array, set_array
-from polyseme.tables.set_codes import code_sets
+from polyseme.tables.published import code_sets
 
 
 def codes(series: pl.Series, domain: Domain) -> list[int]:

@@ -22,11 +22,11 @@ from polyseme.models import Verdict
 from polyseme.policy.resolution import resolve
 from polyseme.publishing.review import Exposure
 from polyseme.release import Release
+from polyseme.scrutiny.verification.verdicts import verify_release
 from polyseme.tables.io.columnar import CountedFrame, FrameSource
 from polyseme.tables.io.source import Source
 from polyseme.testing.workers import Compressed
 from polyseme.verbs.prior import prior_from_table
-from polyseme.verbs.verify import verify_release
 
 pytestmark = pytest.mark.filterwarnings("ignore::polyseme.kernel.errors.PrivacyWarning")
 

@@ -11,9 +11,8 @@ import pytest
 
 from polyseme.kernel.errors import QuestionError, ReleaseError
 from polyseme.schema import Domain
-from polyseme.tables import column_kinds as kinds_module
-from polyseme.tables.column_kinds import CandidateKinds, kinds_of
-from polyseme.tables.groups import Target
+from polyseme.tables import groups as kinds_module
+from polyseme.tables.groups import CandidateKinds, Target, kinds_of
 
 
 def kinds(column, most: int, batches: int = 1) -> list[int]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from polyseme.tables.set_codes import SetNumbers
+from polyseme.tables.published import SetNumbers
 
 
 @pytest.mark.parametrize(("size", "width"), [(1, 1), (5, 1), (5, 2), (7, 3), (6, 6), (9, 5)])

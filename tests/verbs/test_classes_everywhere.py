@@ -14,7 +14,7 @@ from command_line import polyseme
 
 import polyseme as ps
 from polyseme.kernel.errors import InvalidInput, RiskError
-from polyseme.reports.treatment import treatment_of
+from polyseme.reports.assembly import treatment_of
 
 HIERARCHIES = {"age": "hierarchy: {intervals: [5, 10, 20]}", "sex": "hierarchy: suppress", "job": "hierarchy: suppress"}
 VALUES = (

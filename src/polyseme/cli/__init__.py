@@ -17,7 +17,7 @@ from typing import NoReturn
 
 import click
 
-from polyseme.cli.interruption import Interruption
+from polyseme.cli.progress import Interruption
 from polyseme.kernel.errors import Cancelled, InvalidInput, PolysemeError
 from polyseme.kernel.work import working
 

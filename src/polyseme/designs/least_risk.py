@@ -27,7 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import coo_array, csr_array, hstack, vstack
 
-from polyseme.designs.balanced import balanced, proper_prior
+from polyseme.designs.balanced import ListedReach, Reach, balanced, floor_posterior, proper_prior, reach_of
 from polyseme.designs.base import Trade
 from polyseme.designs.chain import Chain, Steps
 from polyseme.designs.clusters import cluster_masses, cluster_steps, fit_clusters
@@ -36,7 +36,6 @@ from polyseme.designs.feasibility import least_uneven
 from polyseme.designs.information import INFORMATION_LIMIT
 from polyseme.designs.line import fit_line
 from polyseme.designs.maximum_entropy import ListedFamily, fit_listed
-from polyseme.designs.reach import ListedReach, Reach, floor_posterior, reach_of
 from polyseme.kernel.arrays import Floats, Ints
 from polyseme.kernel.errors import ImpossibleError
 from polyseme.kernel.work import check_cancelled

@@ -31,7 +31,7 @@ distributions of true values give different reports.
 - Anything else: dense, up to `DENSE` values.
 
 The traces are those of `X = D Pi^-1 D`, with `Pi` the joint inclusion at p = 1 and `D = diag(rho)`, from which the
-precision of estimates follows (see `polyseme.privacy.analysis.precision`): on the circle `tr X = (l / F) sum 1 /
+precision of estimates follows (see `polyseme.privacy.analysis.summary`): on the circle `tr X = (l / F) sum 1 /
 lambda_k` with the eigenvalues of the circulant, over clusters `tr X = l - sum_c (sum of s_v^2 in c) (A Q_c^-1)[c, c]`
 with `A = Pi_c - diag(rho_c)`, by Woodbury's identity.
 """

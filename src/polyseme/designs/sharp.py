@@ -7,7 +7,7 @@ are listed, one for each valid set.
 
 With `Pi[v, u]` the probability that v and u are both in the set and `D = diag(rho)`, the summed squared error of the
 estimated shares at the truth `pi = rho / l` is `(tr D Pi^-1 D - 1) / N` at p = 1, and at every p it grows with the same
-trace (`polyseme.privacy.analysis.precision`). `Pi` is linear in the probabilities, so this is a convex problem:
+trace (`polyseme.privacy.analysis.summary`). `Pi` is linear in the probabilities, so this is a convex problem:
 
     minimize  phi(P) = tr D Pi(P)^-1 D      subject to  sum over R with v of P(R) = rho_v,  P >= 0
 

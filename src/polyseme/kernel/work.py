@@ -16,7 +16,7 @@ name of a column (the first line of a table without a header is a record).
 
 The context belongs to the thread that set it, so that two calls in two threads do not interfere. What a helper thread
 does is reported, and stopped, by the thread that waits for it. Libraries never leave the process: the command line does
-(see `cli/interruption.py`).
+(see `cli/progress.py`).
 """
 
 from __future__ import annotations

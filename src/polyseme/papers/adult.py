@@ -57,7 +57,7 @@ from polyseme.kernel.errors import ImpossibleError, InvalidInput, Problem
 from polyseme.kernel.files import whole_file
 from polyseme.kernel.randomness import SystemStream
 from polyseme.methods.bucketization import bucketize
-from polyseme.privacy.analysis.precision import precision, spectrum
+from polyseme.privacy.analysis.summary import precision, spectrum
 from polyseme.semantics.distances import CircleDistance, LineDistance, TreeDistance
 from polyseme.semantics.distances.base import Distance, Structure
 

@@ -14,8 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from polyseme.reports.contents import FindingLine, Outcome, Page
-from polyseme.reports.risks import Reidentification, ValueRisk, worst
+from polyseme.reports.contents import FindingLine, Outcome, Page, Reidentification, ValueRisk, worst
 from polyseme.reports.words import attack_words, chance, check_words, counted
 
 __all__ = ["Light", "Signal", "risk_paragraph", "signal", "value_risks"]

@@ -20,11 +20,10 @@ from markupsafe import Markup
 from polyseme.kernel.plugins import installed, pip_line
 from polyseme.models.base import Verdict
 from polyseme.release.facts import Collected
-from polyseme.reports.contents import FindingLine, Outcome, Page
+from polyseme.reports.contents import FindingLine, Outcome, Page, Provenance
 from polyseme.reports.figures import NARROW, sections_of, sizes_figure
 from polyseme.reports.glossary import with_glossary
 from polyseme.reports.judgment import risk_paragraph, signal, value_risks
-from polyseme.reports.risks import Provenance
 from polyseme.reports.templates import environment_of
 from polyseme.reports.words import (
     asked_for,

@@ -23,15 +23,14 @@ from polyseme.policy.resolution import match_columns
 from polyseme.privacy.analysis.leave_one_out import Columns, Served, gained, held, information
 from polyseme.release import Release, Sets
 from polyseme.schema import Attribute, Condition, Role, Schema
-from polyseme.scrutiny.attacks.definetti import judged
-from polyseme.scrutiny.attacks.naive_bayes import levels_of
+from polyseme.scrutiny.attacks.definetti import judged, levels_of
 from polyseme.scrutiny.attacks.scene import Everyone
 from polyseme.strata import Strata
 from polyseme.strata.stratum import Groups
 from polyseme.tables.codes import as_series, encode
 from polyseme.tables.io.columnar import FrameSource
 from polyseme.tables.io.source import Source
-from polyseme.tables.set_codes import code_sets
+from polyseme.tables.published import code_sets
 
 __all__ = ["Learnt", "Looked", "declared", "from_release", "look", "looks_at_all", "some_records"]
 

@@ -6,7 +6,6 @@ constraint that applies to it. Records with the same impossible values and the s
 each stratum has a mechanism over the values that are left. So no decoy gives itself away.
 """
 
-from polyseme.strata.placement import STRATA_LIMIT, Found, Key, Placing
-from polyseme.strata.stratum import Strata, Stratum, by_stratum
+from polyseme.strata.stratum import STRATA_LIMIT, Found, Key, Placing, Strata, Stratum, by_stratum
 
 __all__ = ["STRATA_LIMIT", "Found", "Key", "Placing", "Strata", "Stratum", "by_stratum"]

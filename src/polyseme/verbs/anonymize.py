@@ -185,7 +185,7 @@ def _treated_by(
     pattern: Manifest | None,
 ) -> Treated | Dealt:
     """Records put into classes or groups from what an engine counts."""
-    from polyseme.grouping.remote import require_treated, treat_counted
+    from polyseme.grouping.division import require_treated, treat_counted
 
     hire = partial(engine.workers, source, cancellation)
     made = treat_counted(policy, resolved, source, cancellation, pattern, hire, seed)

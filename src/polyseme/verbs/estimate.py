@@ -9,30 +9,35 @@ from pathlib import Path
 from typing import Never
 
 import numpy as np
-import polars as pl
 
-from polyseme.designs.mechanism import Mechanism
-from polyseme.inference.base import EstimateOptions, Estimator, Nonnegative, Population, Reports, refuse_unknown
+from polyseme.inference.base import EstimateOptions, Estimator, Nonnegative, Population, refuse_unknown
 from polyseme.inference.counts import Part
 from polyseme.inference.questions.classes import ask_classes, records_left_out, suppression_notes
-from polyseme.inference.questions.counts import WEIGHT, Weights, asks_members, coarser_cells, grouped_sets, marks_of
-from polyseme.inference.questions.question import check_help, check_size, check_weighted, targets_of
-from polyseme.inference.questions.whole_table import of_whole_table
+from polyseme.inference.questions.counts import (
+    WEIGHT,
+    Weights,
+    asks_members,
+    check_drawn,
+    coarser_cells,
+    coarser_weights,
+    grouped_sets,
+    marks_of,
+    parts_of,
+    repeated_draws,
+    reports_of,
+)
+from polyseme.inference.questions.question import check_help, check_size, check_weighted, of_whole_table, targets_of
 from polyseme.inference.sets.auxiliary import Help, with_help
 from polyseme.inference.sets.estimate import DEFAULT, Estimate, estimate_parts
-from polyseme.kernel.arrays import Ints
-from polyseme.kernel.errors import QuestionError, ReleaseError
+from polyseme.kernel.errors import QuestionError
 from polyseme.kernel.work import stage, verb
 from polyseme.publishing.inputs import names_given, release_given
-from polyseme.release import Manifest, Release, Sets
-from polyseme.release.release import SetCounts, stratum_column
+from polyseme.release import Release, Sets
+from polyseme.release.release import SetCounts
 from polyseme.results.table import Target
-from polyseme.schema import Weighting
 from polyseme.scrutiny.verification import doubts
-from polyseme.semantics.distances import Distance, LineDistance
 from polyseme.strata import Strata
 from polyseme.tables.codes import label_array
-from polyseme.tables.groups import Grouped
 
 __all__ = ["ask", "estimate"]
 
@@ -135,7 +140,7 @@ def _asked(
         coarser_cells(grouped.cells, by) if marks else (grouped.cells, np.arange(max(grouped.cells.height, 1)))
     )
     check_size(targets, cells.height)
-    reports = _reports(release, targets, grouped, cell, max(cells.height, 1))
+    reports = reports_of(release, targets, grouped, cell, max(cells.height, 1))
     marked = grouped.cells[grouped.cell] if marks else grouped.cells
     if weight is not None:
         reports = replace(reports, weights=marked[WEIGHT].to_numpy().astype(np.float64))
@@ -146,9 +151,9 @@ def _asked(
     ]
     for item, mechanism, sets in zip(targets, mechanisms, reports.sets):
         if not item.stratified:
-            _check_drawn(item, mechanism, sets)
+            check_drawn(item, mechanism, sets)
     if any(item.stratified for item in targets):
-        parts = _parts(reports, targets, marked, helping)
+        parts = parts_of(reports, targets, marked, helping)
     else:
         parts = [Part.whole(with_help(reports, helping, mechanisms) if helping else reports, mechanisms)]
     with stage("fit", "Estimating the table"):
@@ -162,105 +167,8 @@ def _asked(
         )
     table = replace(table, weight=weight, left_out=left_out)
     caveats = (
-        *_coarser_weights(release.manifest, weight),
+        *coarser_weights(release.manifest, weight),
         *doubts(release.manifest, targets, table.parts, examined),
-        *_repeated(release.manifest, targets, reports),
+        *repeated_draws(release.manifest, targets, reports),
     )
     return table.warned(*caveats, *suppressed)
-
-
-def _coarser_weights(manifest: Manifest, weight: str | None) -> tuple[str, ...]:
-    rule = None if weight is None else manifest[weight].attribute.weighting
-    if rule is None or rule == Weighting():
-        return ()
-    return (f"{weight} was {rule.in_words}: intervals are about sums of the published weights",)
-
-
-def _reports(release: Release, targets: Sequence[Sets], grouped: Grouped, cell: Ints, cells: int) -> Reports:
-    """What the estimators see of the counted sets.
-
-    cell  the cell of the table that each cell of `grouped` belongs to
-    """
-    long, records = release.manifest.form == "long", grouped.counts
-    if long:
-        # A candidate of one attribute stands in a row for every combination of the others' candidates.
-        others = [item.l for item in release.manifest.sets if item not in targets]
-        records = records // int(np.prod(others, dtype=np.int64))
-    distances, repeats = tuple(_distance(item) for item in targets), max(item.repeats for item in targets)
-    return Reports(grouped.sets, cell[grouped.cell], records, cells, not long, distances, repeats=repeats)
-
-
-def _repeated(manifest: Manifest, targets: Sequence[Sets], reports: Reports) -> tuple[str, ...]:
-    """What sticky or shared sets mean for the errors: records of a person or group with one value are one draw."""
-    if manifest.uncounted:
-        return (
-            "decoys are sticky, but the records per draw were not counted: intervals are too short where people have "
-            "several records",
-        )
-    if reports.repeats == 1.0:
-        return ()
-    records = manifest.records / reports.repeats
-    if all(item.shared_by for item in targets if item.repeats > 1.0):
-        columns = ", ".join(dict.fromkeys(item.shared_by for item in targets if item.shared_by))
-        return (f"records of one group of {columns} have one set: errors are those of about {records:,.0f} records",)
-    return (f"people have several records with the same decoys: errors are those of about {records:,.0f} records",)
-
-
-def _check_drawn(item: Sets, mechanism: Mechanism, sets: Ints) -> None:
-    """Refuse sets that the stated mechanism never draws: no distribution of values makes them likely."""
-    if sets.shape[1] == mechanism.l and (strange := mechanism.never_drawn(sets)):
-        raise ReleaseError(
-            f"column '{item.name}': {strange:,} of {len(sets):,} distinct sets cannot have been drawn by the mechanism "
-            "that the manifest states",
-            "run polyseme verify",
-        )
-
-
-def _parts(reports: Reports, targets: Sequence[Sets], marked: pl.DataFrame, helping: Sequence[Help]) -> list[Part]:
-    """The reports of each combination of strata, in codes of the strata's own mechanisms.
-
-    marked  the stratum of each row, for the attributes that have several
-    """
-    none = np.zeros(len(reports.counts), dtype=np.int64)
-    places = np.column_stack([marked[stratum_column(item)].to_numpy() if item.stratified else none for item in targets])
-    parts = []
-    for combination in np.unique(places, axis=0):
-        rows = np.flatnonzero((places == combination).all(axis=1))
-        strata = [item.strata.members[place] for item, place in zip(targets, combination)]
-        for item, stratum, sets in zip(targets, strata, reports.sets):
-            if stratum.forbids[sets[rows]].any():
-                raise ReleaseError(
-                    f"column '{item.name}': some sets hold a value that is impossible for their record",
-                    "run polyseme verify to see how many",
-                )
-        cells, cell = np.unique(reports.cell[rows], return_inverse=True)
-        narrowed = tuple(stratum.narrow(sets[rows]) for stratum, sets in zip(strata, reports.sets))
-        for item, stratum, sets in zip(targets, strata, narrowed):
-            _check_drawn(item, stratum.mechanism, sets)
-        distances = tuple(
-            distance and distance.among(stratum.allowed) for distance, stratum in zip(reports.distances or (), strata)
-        )
-        part = replace(
-            reports,
-            sets=narrowed,
-            cell=cell,
-            counts=reports.counts[rows],
-            cells=len(cells),
-            distances=distances,
-            weights=None if reports.weights is None else reports.weights[rows],
-        )
-        mechanisms = tuple(stratum.mechanism for stratum in strata)
-        # A column that decides the stratum is the same for all its records.
-        telling = [column.among(rows) for column in helping if len(np.unique(column.kinds[rows])) > 1]
-        if helping:
-            part = with_help(part, telling, mechanisms)
-        parts.append(Part(part, mechanisms, cells, tuple(stratum.allowed for stratum in strata)))
-    return parts
-
-
-def _distance(item: Sets) -> Distance | None:
-    """The distance of an attribute; intervals and periods without one still stand in their order."""
-    domain = item.domain
-    if item.attribute.distance is None and domain.cut is not None and domain.missing.action != "category":
-        return LineDistance.ranks(domain.size)
-    return item.attribute.distance

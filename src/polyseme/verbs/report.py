@@ -19,20 +19,18 @@ from polyseme.privacy.analysis import Facts, facts, worst_of
 from polyseme.publishing.inputs import original_given, release_given, table_given
 from polyseme.release import Release, Sets
 from polyseme.release.release import SetCounts
-from polyseme.reports.assembly import release_page
-from polyseme.reports.contents import Distribution, Page
-from polyseme.reports.risks import require_facts
-from polyseme.reports.treatment import treatment_of
+from polyseme.reports.assembly import release_page, treatment_of
+from polyseme.reports.contents import Distribution, Page, require_facts
 from polyseme.results.attackers import Finding
 from polyseme.results.verification import Verification
 from polyseme.scrutiny.attacks.audit.shared_values import shared_remarks
 from polyseme.scrutiny.learners import with_learners
 from polyseme.scrutiny.metrics import compare
+from polyseme.scrutiny.metrics.truth import Truth
+from polyseme.scrutiny.verification.verdicts import verify_release
 from polyseme.strata import Stratum
 from polyseme.tables.io.source import Source, TableOptions
 from polyseme.verbs.estimate import ask
-from polyseme.verbs.evaluate import Truth
-from polyseme.verbs.verify import verify_release
 
 __all__ = ["make_page", "report"]
 

@@ -202,7 +202,7 @@ def test_people_are_counted_alike(spark: Any, tmp_path: Path, method: str) -> No
             lambda: ps.anonymize(frame, policy),
             lambda: on_spark.anonymize(tmp_path / "visits.parquet", policy, tmp_path / "out", spark=spark),
         ):
-            with pytest.raises(ps.InvalidInput, match="900 records are of 300 people"):
+            with pytest.raises(ps.InvalidInput, match="900 records belong to 300 people"):
                 refused()
         return
     local = ps.anonymize(frame, policy)

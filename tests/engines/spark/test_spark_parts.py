@@ -16,7 +16,6 @@ from polyseme import spark as on_spark
 from polyseme.engines import Engine, local
 from polyseme.engines.spark.worker import SparkWorkers
 from polyseme.grouping import division as dividing
-from polyseme.grouping import remote as scaled
 from polyseme.tables.io.source import Source
 from polyseme.testing.workers import WorkersHere
 
@@ -60,7 +59,7 @@ def people() -> pl.DataFrame:
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A table of several files that claims to be too large for one machine."""
-    monkeypatch.setattr(scaled, "HELD", 300)
+    monkeypatch.setattr(dividing, "HELD", 300)
     monkeypatch.setattr(dividing, "PART_ROWS", 150)
     monkeypatch.setattr(dividing, "SAMPLE", 500)
     monkeypatch.setattr(dividing, "_SAMPLED", 1)
@@ -161,7 +160,7 @@ def test_below_the_limit_nothing_is_cut_in_parts(
     whole = ps.anonymize(people(), POLICY, accept_risk=True)
     # Rows beyond the limit, but not rows that differ; and not even those.
     for name, held in (("some", ROWS - 1), ("all", ROWS)):
-        monkeypatch.setattr(scaled, "HELD", held)
+        monkeypatch.setattr(dividing, "HELD", held)
         release = on_spark.anonymize(folder / "data", folder / "p.yaml", folder / name, spark=other, accept_risk=True)
         assert rows_of(release).equals(rows_of(whole))
         assert release.manifest.applied == whole.manifest.applied

@@ -9,7 +9,7 @@ from polyseme.inference.sets.registry import ESTIMATORS
 from polyseme.kernel.errors import PolicyError
 from polyseme.kernel.randomness import SystemStream
 from polyseme.privacy.analysis import facts, frontier, nearest_settings, spectrum
-from polyseme.privacy.analysis.precision import paper_matrix
+from polyseme.privacy.analysis.summary import paper_matrix
 from polyseme.semantics.distances import LineDistance
 from polyseme.semantics.distances.base import Circle, Clusters
 
@@ -207,7 +207,7 @@ def test_equal_clusters_agree_with_the_dense_way(monkeypatch):
     mechanism = Mechanism(make_design("balanced", Clusters(np.arange(12) % 6), 3), 0.8)
     dense = facts(mechanism, records=100)
     monkeypatch.setattr("polyseme.designs.ring.DENSE", 5)
-    monkeypatch.setattr("polyseme.privacy.analysis.precision.DENSE", 5)
+    monkeypatch.setattr("polyseme.privacy.analysis.summary.DENSE", 5)
     quick = facts(mechanism, records=100)
     assert quick.condition == pytest.approx(dense.condition)
     assert quick.mse_limit == pytest.approx(dense.mse_limit)
@@ -233,13 +233,13 @@ def test_against_an_independent_library():
 
 def test_the_limit_where_sets_are_too_many_to_list(monkeypatch):
     """The same figure with and without going through the sets one by one."""
-    from polyseme.privacy.analysis import precision
+    from polyseme.privacy.analysis import summary
 
     prior = np.linspace(1, 3, 14) / np.linspace(1, 3, 14).sum()
     for p in (1.0, 0.7):
         mechanism = Mechanism(make_design("least-risk", REPRESENTATIVE.structure(7), 3), p)
         listed = facts(mechanism, prior, 1_000)
-        monkeypatch.setattr(precision, "SET_LIMIT", 10)
+        monkeypatch.setattr(summary, "SET_LIMIT", 10)
         unlisted = facts(mechanism, prior, 1_000)
         monkeypatch.undo()
         assert unlisted.mse_inverse is None

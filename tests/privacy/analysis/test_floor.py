@@ -9,8 +9,8 @@ from scipy.optimize import linprog
 
 from polyseme.demo.walkthrough import INCOME_CLASSES, income_population
 from polyseme.designs import make_design
+from polyseme.designs.balanced import floor_posterior, reach_of
 from polyseme.designs.mechanism import Mechanism
-from polyseme.designs.reach import floor_posterior, reach_of
 from polyseme.kernel.errors import ImpossibleError
 from polyseme.privacy.analysis import lower_bound as floors
 from polyseme.privacy.analysis.learner import success

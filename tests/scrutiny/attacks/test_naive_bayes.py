@@ -11,7 +11,7 @@ from polyseme.designs import make_design
 from polyseme.designs.mechanism import Mechanism
 from polyseme.kernel.randomness import SystemStream
 from polyseme.scrutiny.attacks import Scene, Shown, definetti
-from polyseme.scrutiny.attacks.naive_bayes import Learnt, beliefs, levels_of
+from polyseme.scrutiny.attacks.definetti import Learnt, beliefs, levels_of
 from polyseme.semantics.distances import LineDistance
 
 RECORDS = 150

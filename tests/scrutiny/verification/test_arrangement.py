@@ -20,7 +20,7 @@ import polyseme as ps
 from polyseme.kernel.randomness import new_key
 from polyseme.models import Verdict
 from polyseme.scrutiny.verification import LEVEL
-from polyseme.scrutiny.verification.set_tests import order_evidence
+from polyseme.scrutiny.verification.evidence import order_evidence
 from polyseme.tables.published import RowOrder
 
 SIZE = 12

@@ -19,8 +19,7 @@ from polyseme.inference.counts import distinct
 from polyseme.kernel.arrays import Floats, Ints
 from polyseme.kernel.randomness import SystemStream
 from polyseme.scrutiny.verification import LEVEL, UNKNOWN_REPEATS, examine, together
-from polyseme.scrutiny.verification.evidence import deviance, deviance_tail, share_tail
-from polyseme.scrutiny.verification.set_tests import listable, thinned
+from polyseme.scrutiny.verification.evidence import deviance, deviance_tail, listable, share_tail, thinned
 from polyseme.semantics.distances import CircleDistance, LineDistance, MatrixDistance
 from polyseme.semantics.distances.base import Clusters, Structure
 

@@ -13,13 +13,14 @@ import numpy as np
 from polyseme.inference.base import Fit, Limits, Population
 from polyseme.inference.intervals.intervals import (
     Errors,
+    Path,
+    Quadratic,
     boundary_errors,
     intervals,
     normal_quantile,
     sum_intervals,
     widened,
 )
-from polyseme.inference.intervals.profile import Path, Quadratic
 from polyseme.inference.likelihood import Likelihood
 from polyseme.inference.solver import MATRIX_CELLS, Solution
 from polyseme.kernel.arrays import Bools, Floats, Ints

@@ -23,7 +23,7 @@ from polyseme.semantics.hierarchies import TOP
 from polyseme.tables.codes import as_series, label_array
 from polyseme.tables.distinct import all_counts
 from polyseme.tables.groups import CodeCounting
-from polyseme.tables.set_codes import code_labels, code_sets
+from polyseme.tables.published import code_labels, code_sets
 
 __all__ = ["ask_classes", "records_left_out", "suppression_notes"]
 

@@ -15,8 +15,11 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
+from polyseme.designs.mechanism import Mechanism
+from polyseme.inference.base import Reports
+from polyseme.inference.counts import Part
 from polyseme.inference.intervals.intervals import holding
-from polyseme.inference.sets.auxiliary import MOST_KINDS
+from polyseme.inference.sets.auxiliary import MOST_KINDS, Help, with_help
 from polyseme.inference.sets.estimate import NO_SUMS, Estimate
 from polyseme.inference.sets.independence import Independence
 from polyseme.inference.sets.sums import is_clear
@@ -25,10 +28,11 @@ from polyseme.kernel.errors import Problem, QuestionError, ReleaseError, numbere
 from polyseme.release import Manifest, Release, Sets
 from polyseme.release.release import SetCounts, stratum_column, target_of
 from polyseme.results.table import Summary
+from polyseme.schema import Weighting
+from polyseme.semantics.distances import Distance, LineDistance
 from polyseme.strata import Strata
 from polyseme.tables.codes import as_series, label_array
-from polyseme.tables.column_kinds import CandidateKinds, Kinds, kinds_of
-from polyseme.tables.groups import Grouped, group_sets
+from polyseme.tables.groups import CandidateKinds, Grouped, Kinds, group_sets, kinds_of
 from polyseme.tables.readings import alike, read_weights
 
 __all__ = [
@@ -38,11 +42,16 @@ __all__ = [
     "Mark",
     "Weights",
     "asks_members",
+    "check_drawn",
     "coarser_cells",
+    "coarser_weights",
     "grouped_sets",
     "marks_of",
     "match_cells",
+    "parts_of",
     "published_counts",
+    "repeated_draws",
+    "reports_of",
 ]
 
 Sums: TypeAlias = Callable[[Floats], tuple[Floats, Floats, Floats, Floats]]
@@ -362,3 +371,100 @@ def published_counts(
     weights = np.repeat(grouped.counts, width).astype(np.float64)
     held = np.bincount(place, weights, minlength=groups * item.domain.size).reshape(groups, -1)
     return np.asarray(held * (release.manifest.records / max(float(held.sum()), 1.0)), dtype=np.float64)
+
+
+def coarser_weights(manifest: Manifest, weight: str | None) -> tuple[str, ...]:
+    rule = None if weight is None else manifest[weight].attribute.weighting
+    if rule is None or rule == Weighting():
+        return ()
+    return (f"{weight} was {rule.in_words}: intervals are about sums of the published weights",)
+
+
+def reports_of(release: Release, targets: Sequence[Sets], grouped: Grouped, cell: Ints, cells: int) -> Reports:
+    """What the estimators see of the counted sets.
+
+    cell  the cell of the table that each cell of `grouped` belongs to
+    """
+    long, records = release.manifest.form == "long", grouped.counts
+    if long:
+        # A candidate of one attribute stands in a row for every combination of the others' candidates.
+        others = [item.l for item in release.manifest.sets if item not in targets]
+        records = records // int(np.prod(others, dtype=np.int64))
+    distances, repeats = tuple(_distance(item) for item in targets), max(item.repeats for item in targets)
+    return Reports(grouped.sets, cell[grouped.cell], records, cells, not long, distances, repeats=repeats)
+
+
+def repeated_draws(manifest: Manifest, targets: Sequence[Sets], reports: Reports) -> tuple[str, ...]:
+    """The design effect of sticky or shared sets: a person's or group's value is one draw."""
+    if manifest.uncounted:
+        return (
+            "decoys are sticky, but the records per draw were not counted: intervals are too short where people have "
+            "several records",
+        )
+    if reports.repeats == 1.0:
+        return ()
+    records = manifest.records / reports.repeats
+    if all(item.shared_by for item in targets if item.repeats > 1.0):
+        columns = ", ".join(dict.fromkeys(item.shared_by for item in targets if item.shared_by))
+        return (f"records of one group of {columns} have one set: errors are those of about {records:,.0f} records",)
+    return (f"people have several records with the same decoys: errors are those of about {records:,.0f} records",)
+
+
+def check_drawn(item: Sets, mechanism: Mechanism, sets: Ints) -> None:
+    """Refuse sets that the stated mechanism never draws, whatever the distribution."""
+    if sets.shape[1] == mechanism.l and (strange := mechanism.never_drawn(sets)):
+        raise ReleaseError(
+            f"column '{item.name}': {strange:,} of {len(sets):,} distinct sets cannot have been drawn by the mechanism "
+            "that the manifest states",
+            "run polyseme verify",
+        )
+
+
+def parts_of(reports: Reports, targets: Sequence[Sets], marked: pl.DataFrame, helping: Sequence[Help]) -> list[Part]:
+    """The reports of each combination of strata, in codes of the strata's own mechanisms.
+
+    marked  the stratum of each row, for the attributes that have several
+    """
+    none = np.zeros(len(reports.counts), dtype=np.int64)
+    places = np.column_stack([marked[stratum_column(item)].to_numpy() if item.stratified else none for item in targets])
+    parts = []
+    for combination in np.unique(places, axis=0):
+        rows = np.flatnonzero((places == combination).all(axis=1))
+        strata = [item.strata.members[place] for item, place in zip(targets, combination)]
+        for item, stratum, sets in zip(targets, strata, reports.sets):
+            if stratum.forbids[sets[rows]].any():
+                raise ReleaseError(
+                    f"column '{item.name}': some sets hold a value that is impossible for their record",
+                    "run polyseme verify to see how many",
+                )
+        cells, cell = np.unique(reports.cell[rows], return_inverse=True)
+        narrowed = tuple(stratum.narrow(sets[rows]) for stratum, sets in zip(strata, reports.sets))
+        for item, stratum, sets in zip(targets, strata, narrowed):
+            check_drawn(item, stratum.mechanism, sets)
+        distances = tuple(
+            distance and distance.among(stratum.allowed) for distance, stratum in zip(reports.distances or (), strata)
+        )
+        part = replace(
+            reports,
+            sets=narrowed,
+            cell=cell,
+            counts=reports.counts[rows],
+            cells=len(cells),
+            distances=distances,
+            weights=None if reports.weights is None else reports.weights[rows],
+        )
+        mechanisms = tuple(stratum.mechanism for stratum in strata)
+        # A column that decides the stratum is the same for all its records.
+        telling = [column.among(rows) for column in helping if len(np.unique(column.kinds[rows])) > 1]
+        if helping:
+            part = with_help(part, telling, mechanisms)
+        parts.append(Part(part, mechanisms, cells, tuple(stratum.allowed for stratum in strata)))
+    return parts
+
+
+def _distance(item: Sets) -> Distance | None:
+    """The distance of an attribute; intervals and periods without one still stand in their order."""
+    domain = item.domain
+    if item.attribute.distance is None and domain.cut is not None and domain.missing.action != "category":
+        return LineDistance.ranks(domain.size)
+    return item.attribute.distance

@@ -30,7 +30,7 @@ from polyseme.inference.counts import containment, members, shape_of
 from polyseme.kernel.arrays import Floats
 from polyseme.kernel.errors import ImpossibleError
 from polyseme.kernel.randomness import experiment
-from polyseme.privacy.analysis.precision import paper_cluster_matrix, paper_matrix
+from polyseme.privacy.analysis.summary import paper_cluster_matrix, paper_matrix
 from polyseme.semantics.distances.base import MATRIX_LIMIT, Clusters
 
 __all__ = ["Existing", "Inverse", "Linear", "Paper", "Simple", "ValueAdding"]

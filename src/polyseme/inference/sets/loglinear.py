@@ -28,16 +28,11 @@ from polyseme.semantics.distances.base import Distance
 from polyseme.semantics.distances.circle import CircleDistance
 from polyseme.semantics.distances.line import LineDistance
 
-__all__ = ["Contrast", "Effects", "contrast", "functions", "is_ordered", "make_effects", "terms"]
+__all__ = ["Contrast", "Effects", "contrast", "functions", "make_effects", "terms"]
 
 _LEAST = 1e-4
 """Functions whose variance is a smaller share than this of the first one's are left out: they bend a hundred times less
 than the first. A judgment, for speed."""
-
-
-def is_ordered(distance: Distance | None) -> bool:
-    """Whether values with this distance stand on a line or around a circle."""
-    return isinstance(distance, LineDistance | CircleDistance)
 
 
 def functions(size: int, distance: Distance | None) -> list[Floats]:

@@ -195,7 +195,7 @@ class MaximumLikelihood(Estimator):
 
     The default.
 
-    Its duality gap is certified, see `solver`; its intervals are profile-likelihood ones, see `profile`.
+    Its duality gap is certified, see `solver`; its intervals are profile-likelihood ones, see `intervals`.
     """
 
     name = "ml"

@@ -15,12 +15,12 @@ from polyseme.inference.base import Estimator, Finer, Fit, Reports, check
 from polyseme.inference.likelihood import CellLikelihoods
 from polyseme.inference.sets.cross_validation import Simpler, best_strength, left_out, simpler_table
 from polyseme.inference.sets.linear import Existing, Inverse, Paper, Simple, ValueAdding
-from polyseme.inference.sets.loglinear import is_ordered
 from polyseme.inference.sets.maximum import Bayes, MaximumLikelihood, Shrink, most_likely, shrunk
 from polyseme.inference.sets.smooth import Smooth, Smoothed, smoothed
 from polyseme.kernel.arrays import Floats
 from polyseme.kernel.errors import Problem, QuestionError, nearest
 from polyseme.kernel.plugins import Registry
+from polyseme.semantics.distances import CircleDistance, LineDistance
 
 __all__ = ["ESTIMATORS", "choose", "estimator_given", "estimator_named"]
 
@@ -79,7 +79,7 @@ def choose(reports: Reports, mechanisms: Sequence[Mechanism]) -> tuple[str, Fit]
         name, fit, strength = MaximumLikelihood.name, replace(plain, notes=(note, *plain.notes)), 0.0
     else:
         name, fit = Shrink.name, shrunk(likelihoods, simpler.table, strength, plain)
-    ordered = any(is_ordered(distance) for distance in reports.distances or ())
+    ordered = any(isinstance(distance, LineDistance | CircleDistance) for distance in reports.distances or ())
     alone = smoothed(likelihoods) if ordered else None
     helped = smoothed(likelihoods, reports.finer) if reports.finer and reports.finer.names else None
     level = _left_out(likelihoods, fit, simpler, strength) if alone or helped else 0.0

@@ -22,7 +22,7 @@ in the strict mode for each different one. Tables that are too large for that ar
 LeFevre, DeWitt and Ramakrishnan (2006), Mondrian multidimensional k-anonymity.
 """
 
-from polyseme.methods.mondrian.dimensions import Axis, axis_of
+from polyseme.methods.mondrian.cuts import Axis, axis_of
 from polyseme.methods.mondrian.partition import Mode, mondrian
 from polyseme.methods.mondrian.parts import Branch, Division, Grafted, cut_part, divided, grafted, settled
 

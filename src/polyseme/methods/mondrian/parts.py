@@ -32,8 +32,7 @@ from polyseme.kernel.errors import ImpossibleError, InternalError
 from polyseme.methods.goal import Goal
 from polyseme.methods.microdata import Cells, Ladder, Microdata
 from polyseme.methods.mondrian.cuts import Judge, Parts
-from polyseme.methods.mondrian.partition import Search, axes_of
-from polyseme.methods.mondrian.tree import Cuts, CutTree, small
+from polyseme.methods.mondrian.partition import Cuts, CutTree, Search, axes_of, small
 from polyseme.tables.equivalence_classes import Counts
 
 __all__ = ["SAMPLE", "Branch", "Division", "Grafted", "cut_part", "divided", "grafted", "settled"]

@@ -19,7 +19,7 @@ from polyseme.papers.study import (
     Verdict,
     put_right,
 )
-from polyseme.privacy.analysis.precision import paper_matrix
+from polyseme.privacy.analysis.summary import paper_matrix
 from polyseme.semantics.distances import LineDistance
 
 __all__ = ["STUDY"]

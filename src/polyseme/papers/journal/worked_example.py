@@ -33,7 +33,7 @@ from polyseme.papers.study import (
     mean_row,
     put_right,
 )
-from polyseme.privacy.analysis.precision import paper_matrix
+from polyseme.privacy.analysis.summary import paper_matrix
 from polyseme.semantics.distances import LineDistance
 from polyseme.semantics.taxonomies import load_taxonomy
 

@@ -31,8 +31,7 @@ from polyseme.kernel.errors import ImpossibleError
 from polyseme.kernel.work import check_cancelled
 from polyseme.privacy.analysis.learner import Population, success
 from polyseme.privacy.analysis.lower_bound import Floor, floor
-from polyseme.privacy.analysis.precision import precision, spectrum
-from polyseme.privacy.analysis.summary import thresholds
+from polyseme.privacy.analysis.summary import precision, spectrum, thresholds
 from polyseme.semantics.distances.base import Clusters, Distance, Structure
 
 __all__ = [

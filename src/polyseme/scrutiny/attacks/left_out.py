@@ -7,7 +7,7 @@ where
     n(s)  people with value s who are left out, of n in all
 
 A method that suppresses as few records as possible suppresses the most frequent values, and says so by what it
-publishes: see `polyseme.scrutiny.attacks.audit.absent`. Without the original the success is what a reader of the
+publishes: see `polyseme.scrutiny.attacks.audit.classes`. Without the original the success is what a reader of the
 release expects, and `worst` in `detail` is the highest that it may be.
 """
 

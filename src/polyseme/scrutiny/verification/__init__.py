@@ -15,11 +15,14 @@ from polyseme.inference.base import Reports
 from polyseme.inference.counts import Part, distinct
 from polyseme.kernel.arrays import Ints
 from polyseme.release import Manifest, Sets
-from polyseme.scrutiny.verification.evidence import Evidence, Finding, impossible, nothing
-from polyseme.scrutiny.verification.set_tests import (
+from polyseme.scrutiny.verification.evidence import (
+    Evidence,
+    Finding,
     contained_evidence,
+    impossible,
     listable,
     listed_evidence,
+    nothing,
     sampled_evidence,
     thinned,
 )

@@ -36,7 +36,7 @@ from polyseme.scrutiny.attacks.scene import Everyone, Promised, Shown
 from polyseme.tables.codes import as_series, encode
 from polyseme.tables.distinct import Blocks, Fingerprints, matched, unmatched
 from polyseme.tables.io.source import Source
-from polyseme.tables.set_codes import code_sets
+from polyseme.tables.published import code_sets
 
 __all__ = [
     "Chosen",

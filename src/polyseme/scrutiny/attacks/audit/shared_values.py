@@ -30,8 +30,8 @@ from polyseme.scrutiny.attacks.registry import attack
 from polyseme.scrutiny.attacks.scene import Gathered, Scene, uniform
 from polyseme.tables.codes import as_series
 from polyseme.tables.distinct import Fingerprints, Tally, mixed
+from polyseme.tables.published import code_sets
 from polyseme.tables.readings import plain_text
-from polyseme.tables.set_codes import code_sets
 
 __all__ = ["Drawn", "SharedValues", "linked_pairs", "shared_remarks"]
 
