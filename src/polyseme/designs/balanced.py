@@ -12,7 +12,7 @@ as the valid sets let them:
 
 At the very edge of what is possible some windows are in every set and hardly anything can be estimated.
 
-Which inclusion probabilities are possible, as linear conditions, and the lightest sets.
+Possible inclusion probabilities are given by linear conditions:
 
     rho = expand @ y        where y satisfies every condition
 

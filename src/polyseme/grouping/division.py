@@ -1,6 +1,7 @@
-"""Mondrian in workers, for tables of which no machine holds even the different records.
+"""Grouping methods for tables that no machine holds, decided from counts or in workers.
 
-First cuts come from a sample, the rest is done in the workers.
+*Mondrian in workers* is for tables of which no machine holds even the different records. First cuts come from a sample,
+the rest is done in the workers.
 
     made = divide(policy, resolved, source, workers, rows, different)   # as `treat` gives it for smaller tables
 
@@ -17,7 +18,7 @@ sample was, since each part does before it is cut, and is compared with the whol
 Workers hold the rows of a table. A verb gives them small functions that can be pickled. Any of these may run again, or
 twice at the same time, so that nothing is drawn there but the sample, which is drawn once and brought here.
 
-Grouping methods where no machine holds the table: decided from counts, applied by batch.
+Other grouping methods decide from counts and are applied batch by batch:
 
     made = treat_counted(policy, resolved, source)    # source.counted(columns) yields different rows and their counts
     made.columns, made.applied, made.models           # for the job and the manifest, as `treat` gives them
@@ -31,7 +32,7 @@ kilobytes that can be pickled (`made.apply` is its method); it looks at the colu
 
     full-domain       from counts of records that are alike; nothing is lost
     mondrian          the same in the strict mode. Where more than `HELD` rows differ and the engine has workers, the
-                      table is cut in parts by a sample, and workers finish them: see `polyseme.grouping.division`. What
+                      table is cut in parts by a sample, and workers finish them: see above. What
                       comes of it is the same kind of rule. The relaxed mode is refused
     anatomy, buckets  from counts of sensitive values. Which record is in which group is drawn, and needs two aggregates
                       and a join: `made` is then a `Dealt`, see `polyseme.grouping.groups`

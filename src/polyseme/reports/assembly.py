@@ -1,8 +1,7 @@
 """A page from a manifest and from what was found out about the release.
 
-What was done to the table as a whole: what the manifest says, and what the rows show.
-
-Every reader of the release can see everything here.
+The treatment is what was done to the table as a whole: what the manifest says, and what the rows show. Every reader of
+the release can see everything here.
 """
 
 from __future__ import annotations

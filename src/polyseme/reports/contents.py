@@ -1,8 +1,7 @@
 """What a page says, as values; how it looks is the business of the renderers.
 
-The three risks that matter, each beside its promise, and the provenance of a page.
-
-The provenance says which data a page is about, whose, of when, and made by what.
+It has the three risks that matter, each beside its promise. The provenance says which data a page is about, whose, of
+when, and made by what.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """The drawings of a page, each with its numbers; some are drawn differently on a telephone.
 
-A distribution for a narrow screen: a strip for each value below its name and its numbers.
-
-Places are percentages of the width and letters have their own size, so one drawing fits every telephone. It is written
-here letter by letter: a report has one for each attribute, and the chart library takes hundreds of times as long.
+On a narrow screen a distribution has a strip for each value, below its name and its numbers. Places are percentages of
+the width and letters have their own size, so one drawing fits every telephone. It is written here letter by letter: a
+report has one for each attribute, and the chart library takes hundreds of times as long.
 """
 
 from __future__ import annotations

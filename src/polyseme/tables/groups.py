@@ -1,8 +1,7 @@
 """Counting tables of any size: identical rows are grouped while they stream by.
 
-Memory follows the distinct rows.
-
-Few kinds of a column's values: they distinguish groups without single values.
+Memory follows the distinct rows. The values of a column can be put into few kinds, which distinguish groups without
+single values.
 """
 
 from __future__ import annotations

@@ -4,9 +4,8 @@ A set in another order than the domain's can reveal which candidate is true, and
 looked at while they are counted: how often each value occurs in each block of neighboring rows, and how many candidates
 the rows of a pair of neighbors share.
 
-Sets as codes: list columns of candidate labels, and sets as single numbers.
-
-The number of an ascending set is its place among all sets of its size, in lexicographic order:
+List columns of candidate labels become codes, or single numbers. The number of an ascending set is its place among all
+sets of its size, in lexicographic order:
 
     number(c_1 < ... < c_l)  =  C(F, l) - 1 - sum_i C(F - 1 - c_i, l - i + 1)
 

@@ -2,7 +2,7 @@
 
 A signal stops both: nothing new is taken, what was taken is stored and answered, then the process ends.
 
-The admin listener, for those who run campaigns: on loopback, behind a token.
+The admin listener is for the operators of campaigns, on loopback and behind a token.
 
 What it answers with are states and counts, and releases of closed campaigns; there is nothing else to be seen.
 """

@@ -3,7 +3,7 @@
 Pages and modules come from the wheel, none from another host, and headers say so to browsers. The endpoints are
 described as an OpenAPI document, for authors of other clients.
 
-The two endpoints that devices write to, as plain ASGI applications for speed.
+The two endpoints that devices write to are plain ASGI applications for speed.
 """
 
 from __future__ import annotations

@@ -120,7 +120,7 @@ class Existing(Linear):
 class Paper(Linear):
     """Algorithm 2 of the journal paper: `x = (Q^T)^-1 w` with Equation 2 for Q.
 
-    See `privacy.analysis.precision`.
+    See `privacy.analysis.summary`.
 
     Exact for `l = 2` where decoys are drawn evenly, as the simple algorithm does; biased otherwise.
     """
