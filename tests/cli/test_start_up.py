@@ -20,7 +20,7 @@ COMMANDS = (
 HEAVY = (
     *(f"scipy.{part}" for part in ("cluster", "interpolate", "ndimage", "optimize", "spatial", "stats")),
     *("altair", "apsw", "IPython", "jinja2", "matplotlib", "pandas", "pyspark", "sklearn", "starlette", "vl_convert"),
-    *(f"polyseme.{room}" for room in ("collection", "reports", "spark", "studies", "testing")),
+    *(f"polyseme.{room}" for room in ("collection", "demo", "papers", "reports", "spark", "testing")),
 )
 """Half a second and more together. Those of scipy take part in linear programs, dendrograms and smoothing only."""
 PROGRAM = """
