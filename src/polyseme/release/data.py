@@ -18,14 +18,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any
-
-from jsonschema import Draft202012Validator, ValidationError
+from typing import TYPE_CHECKING, Any
 
 from polyseme.kernel.documents import read_json
 from polyseme.kernel.errors import PolicyError, Problem, ReleaseError
 from polyseme.models import read_spec
 from polyseme.tables.io.workbooks import GUARD
+
+if TYPE_CHECKING:
+    from jsonschema import ValidationError
 
 __all__ = [
     "DAMAGED",
@@ -115,6 +116,8 @@ def _schema() -> Any:
 
 def _misfits(schema: Any, document: Any) -> list[tuple[str, str]]:
     """Some of the places that do not fit a schema, each with the rule that it breaks."""
+    from jsonschema import Draft202012Validator
+
     found = (misfit for error in Draft202012Validator(schema).iter_errors(document) for misfit in _meant(error))
     return [(error.json_path, _rule(error)) for error in itertools.islice(found, _SHOWN_DOCUMENTS)]
 

@@ -53,12 +53,12 @@ from polyseme.tables.derived import with_joined
 from polyseme.tables.io.output import FORMATS
 from polyseme.tables.io.shuffle import MEMORY_BYTES
 from polyseme.tables.io.source import Source, Watched
-from polyseme.verbs.ledger import Asked
 from polyseme.verbs.prior import with_earlier_releases
 
 if TYPE_CHECKING:
     from polyseme.grouping.columns import Treated
     from polyseme.grouping.groups import Dealt
+    from polyseme.verbs.ledger import Asked
 
 __all__ = ["anonymize"]
 
@@ -321,6 +321,8 @@ def _ledger(path: str | Path | None, people: str | None, seed: int | None) -> As
         return None
     if seed is not None:
         raise QuestionError("a seed and a ledger exclude each other: such a release is not for publication")
+    from polyseme.verbs.ledger import Asked
+
     return Asked.open(path, people)
 
 
