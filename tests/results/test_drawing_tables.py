@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from polyseme.results.drawing.bars import COLOURS, chart_svg, distribution_chart
-from polyseme.results.drawing.distribution import Distribution
+from polyseme.results.drawing.bars import chart_svg, distribution_chart
+from polyseme.results.drawing.distribution import COLOURS, Distribution
 from polyseme.results.table import Table
 
 

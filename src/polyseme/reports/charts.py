@@ -17,16 +17,15 @@ import vl_convert
 from polyseme.reports.contents import ClassSizes
 from polyseme.reports.templates import picture_kind
 from polyseme.results.drawing.bars import (
-    COLOURS,
     LOOK,
     AnyChart,
     chart_svg,
     distribution_chart,
     distribution_svg,
-    drawable,
     heatmap,
     names_axis,
 )
+from polyseme.results.drawing.distribution import COLOURS, drawable
 from polyseme.results.views.formats import count, points, quantity
 from polyseme.results.views.plan_tables import STATUS
 from polyseme.results.views.tables import Setting, Tried

@@ -20,8 +20,7 @@ from polyseme.kernel.arrays import Ints
 from polyseme.kernel.plugins import installed
 from polyseme.kernel.work import tracked
 from polyseme.reports.contents import TOP, Treatment, shown_values
-from polyseme.results.drawing.bars import COLOURS, drawable
-from polyseme.results.drawing.distribution import Distribution, highest_share
+from polyseme.results.drawing.distribution import COLOURS, Distribution, drawable, highest_share
 from polyseme.results.views import formats
 from polyseme.results.views.formats import count
 

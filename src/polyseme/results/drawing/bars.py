@@ -10,7 +10,6 @@ exactly these values.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -21,18 +20,16 @@ import numpy as np
 import vl_convert
 
 from polyseme.kernel.arrays import Ints
-from polyseme.results.drawing.distribution import TOP, Distribution, shown_values
+from polyseme.results.drawing.distribution import COLOURS, TOP, Distribution, drawable, shown_values
 from polyseme.results.views.formats import count, quantity
 
 __all__ = [
-    "COLOURS",
     "LOOK",
     "SHORT",
     "AnyChart",
     "chart_svg",
     "distribution_chart",
     "distribution_svg",
-    "drawable",
     "heatmap",
     "name_axis",
     "names_axis",
@@ -46,15 +43,6 @@ AnyChart: TypeAlias = (
     alt.Chart | alt.LayerChart | alt.FacetChart | alt.HConcatChart | alt.VConcatChart | alt.ConcatChart
 )
 
-COLOURS: Final = {
-    "ink": "#1b222c",
-    "muted": "#5b6572",
-    "rule": "#e3e6ea",
-    "original": "#ccd2da",
-    "published": "#b8560f",
-    "estimate": "#14609e",
-    "wash": "#d6e5f3",
-}
 _FONT = "-apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, system-ui, sans-serif"
 
 
@@ -155,22 +143,6 @@ def squares(
     heads = alt.Y("down:N", sort=lines, title=None, scale=bands, axis=names_axis(False, lines, 0))
     layer = cells.encode(names, heads, shade, alt.Description("about:N"))
     return alt.LayerChart(layer=[layer], width=width, height=alt.Step(20), config=LOOK)
-
-
-_UNDRAWABLE = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""What XML has no way to write: a picture with such a letter would end the process."""
-
-
-def drawable(part: Any) -> Any:
-    """A part of a chart in which every name and label can be drawn.
-
-    Different ones stay different.
-    """
-    if isinstance(part, str):
-        return _UNDRAWABLE.sub(lambda found: f"‹{ord(found[0]):02x}›", part)
-    if isinstance(part, Mapping):
-        return {drawable(key): drawable(value) for key, value in part.items()}
-    return [drawable(item) for item in part] if isinstance(part, list) else part
 
 
 def chart_svg(chart: AnyChart) -> str:

@@ -1,17 +1,18 @@
-"""What a chart of one attribute shows, as numbers."""
+"""What a chart of one attribute shows, as numbers, and its colors: known without the libraries that draw."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
 from polyseme.kernel.arrays import Floats, Ints
 
-__all__ = ["TOP", "Distribution", "highest_share", "shown_values"]
+__all__ = ["COLOURS", "TOP", "Distribution", "drawable", "highest_share", "shown_values"]
 
 
 TOP: Final = 40
@@ -79,3 +80,30 @@ def highest_share(distribution: Distribution) -> float:
     highest = 100.0 * float(finite.max(initial=0.0)) / total if total > 0 else 0.0
     # Tiny groups have intervals far beyond the whole group; they would flatten every other chart.
     return min(5.0 * math.ceil(max(highest, 1.0) / 5.0), 100.0)
+
+
+COLOURS: Final = {
+    "ink": "#1b222c",
+    "muted": "#5b6572",
+    "rule": "#e3e6ea",
+    "original": "#ccd2da",
+    "published": "#b8560f",
+    "estimate": "#14609e",
+    "wash": "#d6e5f3",
+}
+
+
+_UNDRAWABLE = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""What XML has no way to write: a picture with such a letter would end the process."""
+
+
+def drawable(part: Any) -> Any:
+    """A part of a chart in which every name and label can be drawn.
+
+    Different ones stay different.
+    """
+    if isinstance(part, str):
+        return _UNDRAWABLE.sub(lambda found: f"‹{ord(found[0]):02x}›", part)
+    if isinstance(part, Mapping):
+        return {drawable(key): drawable(value) for key, value in part.items()}
+    return [drawable(item) for item in part] if isinstance(part, list) else part
