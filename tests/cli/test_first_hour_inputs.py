@@ -434,6 +434,7 @@ def wide(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_question_of_very_many_cells_is_answered_and_its_cost_said_first(wide: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -156,6 +156,7 @@ def test_sums_of_cells_cover():
     assert (np.mean(widths, axis=0) <= WIDEST * np.mean(honest, axis=0)).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimator", ["ml", "inverse"])
 def test_sums_over_groups_of_random_size_cover(estimator):
     """About a population the sizes of the groups that are summed over are random too; those of the others are known."""

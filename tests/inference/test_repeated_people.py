@@ -59,6 +59,7 @@ def test_intervals_hold_the_truth_however_many_records_people_have(tmp_path: Pat
     assert 15 < np.mean(widths) < 60
 
 
+@pytest.mark.slow
 def test_a_group_whose_people_have_more_records_than_others_is_seen(tmp_path: Path) -> None:
     """The manifest states the effect for the whole table; in this ward it was covered by 60% of the intervals."""
     rng, policy, held, widths, honest = np.random.default_rng(1), ps.Policy.loads(POLICY), [], [], []

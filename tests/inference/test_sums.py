@@ -92,6 +92,7 @@ def errors_of_means(mechanism, shares, records, releases, estimator):
     return np.array(out).T
 
 
+@pytest.mark.slow
 def test_means_over_120_values_are_covered_and_not_13_times_too_wide():
     """The sets are too many to list, and most values are near zero: there the constraint of a likelihood is a bias."""
     error, low, high = errors_of_means(line(120, 3, 5), shares(120, 0.9), 1_000, 12, "ml")
@@ -157,6 +158,7 @@ def test_shrunk_cells_keep_the_level_of_one_half():
     assert outside > 0.1 * 60 * 12
 
 
+@pytest.mark.slow
 def test_differences_between_many_groups_are_as_wide_as_needed():
     """They were 16 times too wide: estimates that are drawn towards each other beside intervals that are not."""
     mechanism, rng = line(12, 3, 3), np.random.default_rng(9)

@@ -165,6 +165,7 @@ def left_out_of(release: ps.Release, original: pl.DataFrame) -> dict[str, int]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::polyseme.kernel.errors.PrivacyWarning")
 def test_no_person_left_out_of_anatomy_is_certain_and_the_attack_gives_the_posterior() -> None:
     random, suppressing, certain = np.random.default_rng(1), 0, 0

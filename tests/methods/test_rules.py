@@ -365,6 +365,7 @@ def test_no_fewer_values_will_do(records, conditions):
 ACTIONS = ["merge", "generalize", "suppress-values", "suppress-records"]
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         st.tuples(st.integers(0, 7), st.integers(0, 3), st.integers(0, 5), st.integers(0, 2)), min_size=4, max_size=40

@@ -237,6 +237,7 @@ def test_sets_follow_the_mechanism_of_their_stratum(tmp_path: Path, text: str) -
         assert stats.chisquare(counts[expected > 0], expected[expected > 0]).pvalue > 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimator", ["inverse", "ml"])
 def test_estimates_put_strata_together(tmp_path: Path, estimator: str) -> None:
     table, rules = people(3_000), policy(tmp_path)

@@ -294,6 +294,7 @@ def test_margins_of_members_are_as_if_asked_directly() -> None:
     np.testing.assert_allclose(both.margin(by=[]).margin("disease").values, both.margin("disease", []).values)
 
 
+@pytest.mark.slow
 def test_sums_of_members_have_the_errors_of_sums_of_combinations() -> None:
     """By simulation: differences, means, shares and quantiles of a member are right, and held as often as stated."""
     covered, errors = {"mean": [], "difference": [], "median": []}, []

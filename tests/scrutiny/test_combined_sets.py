@@ -171,6 +171,7 @@ def test_a_promise_that_is_just_kept_is_not_called_broken_and_one_that_is_not_is
     assert (broken.mean(axis=0) > 0.8).all()
 
 
+@pytest.mark.slow
 def test_the_limits_hold_what_is_true() -> None:
     """For how much y tells about x in between; of 95% at least."""
     held = []

@@ -348,6 +348,7 @@ def test_advice_says_what_it_needs() -> None:
         advise(ps.plan(ps.Policy.loads(INCOME_POLICY)), 0.5)
 
 
+@pytest.mark.slow
 def test_the_command_draws_and_advises(tmp_path: Path, statistics: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "policy.yaml").write_text(_at(2, 2), encoding="utf-8")
     options = ["--distribution", statistics, "--records", 9_000, "--advise", "--chart", tmp_path / "f.svg"]

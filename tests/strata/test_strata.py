@@ -406,6 +406,7 @@ def test_intervals_cover_the_truth_in_cells_of_one_stratum_and_of_several(
         assert 0.8 < standardised.std() < 1.2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("estimator", ["inverse", "ml"])
 def test_intervals_about_the_population_cover_its_numbers(releases_of_tables: list[ps.Release], estimator: str) -> None:
     expected = np.zeros(len(CODES))

@@ -229,6 +229,7 @@ def test_plans_and_channels_are_those_of_the_definitions(block: int) -> None:
     assert not all(possible)
 
 
+@pytest.mark.slow
 def test_published_sets_follow_the_channel() -> None:
     """Releases read back from their manifests; the least of all p-values, by Bonferroni."""
     found: list[float] = []

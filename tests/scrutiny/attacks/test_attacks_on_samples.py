@@ -91,6 +91,7 @@ def test_errors_cover_what_the_whole_release_says() -> None:
         assert 0.5 < success.std() / error.mean() < 1.1, name
 
 
+@pytest.mark.slow
 def test_a_kept_promise_is_not_called_broken_by_the_luck_of_a_sample() -> None:
     """An attacker who knows the distribution reaches just what is promised, and no column teaches more than that."""
     promise = f"prior: {{{', '.join(map('{}: {}'.format, VALUES, SKEWED))}}}, protect: {{learner: {{success: 0.55}}}}"
