@@ -22,13 +22,11 @@ from polyseme.papers import attacks, conference, le_diversity, learner_figures, 
 from polyseme.papers.journal import (
     efficiency,
     histograms,
+    mean_squared_error,
     posterior,
     violation_measured,
     violation_theory,
     worked_example,
-)
-from polyseme.papers.journal import (
-    mean_squared_error as errors,
 )
 from polyseme.papers.sensitive_qids import age_occupation, queries, times
 from polyseme.papers.study import Point, Results, Row, Sources, Study
@@ -96,7 +94,7 @@ _ALL = (
     violation_theory.STUDY,
     violation_measured.STUDY,
     posterior.STUDY,
-    errors.STUDY,
+    mean_squared_error.STUDY,
     histograms.STUDY,
     efficiency.STUDY,
     conference.STUDY,

@@ -20,7 +20,6 @@ from rich.table import Table
 from rich.text import Text
 
 from polyseme.models.base import Verdict
-from polyseme.results.views import tables as meanings
 from polyseme.results.views.formats import count, plain
 from polyseme.results.views.plan_tables import (
     NO_LEARNERS,
@@ -40,10 +39,17 @@ from polyseme.results.views.plan_tables import (
     tried_rows,
 )
 from polyseme.results.views.tables import (
+    ESTIMATED,
     FINDING_HEAD,
+    FINDINGS,
+    GUESSERS,
     LEARNING_HEAD,
     METRIC_HEAD,
+    PLAN,
+    SETTINGS,
+    TRIED,
     VERDICT_HEAD,
+    VERDICTS,
     Document,
     Estimated,
     Head,
@@ -57,6 +63,7 @@ from polyseme.results.views.tables import (
     finding_rows,
     finding_title,
     learning_rows,
+    measures,
     metric_rows,
     unbounded,
     verdict_notes,
@@ -221,7 +228,7 @@ def plan_view(plan: Planned, explain: bool = False) -> RenderableType:
     records = plan.to_dict()["records"]
     title = "Plan" if records is None else f"Plan for {records:,} records"
     rows, notes = plan_rows(plan), plan_notes(plan)
-    table = [_table(PLAN_HEAD, rows), *_legend(meanings.PLAN if explain else ())] if rows else []
+    table = [_table(PLAN_HEAD, rows), *_legend(PLAN if explain else ())] if rows else []
     wrong, others = (_remarks([text for text, bad in notes if bad is kind], kind) for kind in (True, False))
     return Group(_title(title), *table, *wrong, *_guessing(planned_learners(plan), explain), *others)
 
@@ -232,7 +239,7 @@ def _guessing(learners: Mapping[str, Document], explain: bool) -> list[Renderabl
         return []
     title = _title("How often each attacker guesses right, before and after the release")
     table = _table(guesser_head(learners), guesser_rows(learners))
-    legend = _legend((*meanings.GUESSERS, *guesser_legend(learners)) if explain else ())
+    legend = _legend((*GUESSERS, *guesser_legend(learners)) if explain else ())
     return [Text(), title, table, *legend, *_remarks(guesser_notes(learners))]
 
 
@@ -240,14 +247,14 @@ def frontier_view(name: str, settings: Iterable[Setting], explain: bool = False)
     """Every (l, d) of one attribute: whether it can be had, how risky and how precise it is."""
     settings = tuple(settings)
     table = _table(SETTING_HEAD, setting_rows(settings))
-    legend = _legend(meanings.SETTINGS if explain else ())
+    legend = _legend(SETTINGS if explain else ())
     return Group(Text(), _title(f"Settings of {name}"), table, *legend, *_remarks(setting_notes(settings)))
 
 
 def tradeoff_view(name: str, tried: Iterable[Tried], explain: bool = False) -> RenderableType:
     """Success of an attacker who knows the distribution of one attribute, against precision."""
     title = _title(f"Learners of {name}: the best settings for each d")
-    legend = _legend(meanings.TRIED if explain else ())
+    legend = _legend(TRIED if explain else ())
     return Group(Text(), title, _table(TRIED_HEAD, tried_rows(tried)), *legend)
 
 
@@ -272,8 +279,8 @@ def verdict_view(
     if not verdicts:
         return Text("Nothing was checked.", style="yellow")
     table = _table(VERDICT_HEAD, verdict_rows(verdicts))
-    measures = meanings.measures((verdict.model, verdict.counts) for verdict in verdicts)
-    legend = _legend((*meanings.VERDICTS, *measures) if explain else ())
+    meant = measures((verdict.model, verdict.counts) for verdict in verdicts)
+    legend = _legend((*VERDICTS, *meant) if explain else ())
     broken, kept = (
         _remarks(verdict_notes(verdict for verdict in verdicts if verdict.holds is holds), not holds)
         for holds in (False, True)
@@ -305,7 +312,7 @@ def findings_view(findings: Iterable[Reached], explain: bool = False) -> Rendera
     table, notes = _table(FINDING_HEAD, finding_rows(findings)), _remarks(finding_notes(findings))
     if not explain:
         return Group(title, table, *notes)
-    legend = _legend(meanings.FINDINGS)
+    legend = _legend(FINDINGS)
     return Group(title, table, *legend, *notes, Text(), _title("The attackers"), _adversaries(findings))
 
 
@@ -377,7 +384,7 @@ def estimate_view(estimate: Estimated) -> RenderableType:
     what = f"numbers of {whose}" if estimate.weight is None else f"sums of {plain(estimate.weight)}"
     title = _title(f"Estimated {what} ({_name(estimate.estimator)})")
     unit = "number of records" if estimate.weight is None else f"sum of {plain(estimate.weight)}"
-    legend = _legend([meanings.ESTIMATED.format(what=unit, level=f"{100 * estimate.level:g}%")])
+    legend = _legend([ESTIMATED.format(what=unit, level=f"{100 * estimate.level:g}%")])
     return Group(title, _with_bars(head, rows, values), *rest, *legend, *_remarks(_gathered(estimate.notes)))
 
 
