@@ -32,10 +32,10 @@ def random_data(seed, rows=None, ladders=None, values=VALUES, people=0):
     random = np.random.default_rng(seed)
     rows = int(random.integers(5, 61)) if rows is None else rows
     ladders = ladders or tuple(random_ladder(random, f"q{i}") for i in range(int(random.integers(2, 5))))
-    centre = random.integers(0, 3, rows)
-    columns = [(centre + random.integers(0, 3, rows)) % ladder.leaves for ladder in ladders]
+    center = random.integers(0, 3, rows)
+    columns = [(center + random.integers(0, 3, rows)) % ladder.leaves for ladder in ladders]
     codes = np.column_stack(columns) if columns else np.zeros((rows, 0), dtype=np.int64)
-    secret = np.minimum(random.integers(0, len(values), rows), random.integers(0, len(values), rows) + centre % 2)
+    secret = np.minimum(random.integers(0, len(values), rows), random.integers(0, len(values), rows) + center % 2)
     # Without a declared domain the values are those that occur.
     found, secret = np.unique(secret, return_inverse=True)
     labels = tuple(values[code] for code in found)

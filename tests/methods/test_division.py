@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from draws import seeds
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from small_tables import among, random_data, skewed_data
 
 import polyseme as ps
@@ -14,9 +17,10 @@ from polyseme.methods.mondrian import divided, mondrian, settled
 STREAM = SystemStream.seeded(1)
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_the_tree_is_the_partition(seed):
-    data = random_data(seed, rows=200)
+@settings(max_examples=20)
+@given(seeds, st.integers(5, 200))
+def test_the_tree_is_the_partition(seed, rows):
+    data = random_data(seed, rows)
     made = mondrian(data, Goal.of([{"k-anonymity": {"k": 5}}], data), STREAM)
     assert made.showing is not None
     assert np.array_equal(made.showing.cells(data.codes), made.shown[made.classes])

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 
 import hypothesis.strategies as st
 import numpy as np
 import polars as pl
 import pytest
+from draws import seeds
 from hypothesis import given, settings
 from small_tables import VALUES, frame_at, frame_of, random_data, random_ladder, shown
 
@@ -305,7 +307,8 @@ def test_time_is_up():
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize("seed", range(8))
+@settings(max_examples=8)
+@given(seeds)
 def test_a_lattice_that_is_too_large_has_a_true_gap(loss, seed):
     random = np.random.default_rng(seed)
     ladders = tuple(random_ladder(random, f"q{i}", leaves=9, height=6) for i in range(3))
@@ -318,15 +321,78 @@ def test_a_lattice_that_is_too_large_has_a_true_gap(loss, seed):
         assert exact.loss <= thinned.loss * (1 + 1e-12)
 
 
+def rows_at(data, levels):
+    """The sizes of the classes at some levels, counted by hand."""
+    shown = [ladder.groups[level][column] for ladder, level, column in zip(data.ladders, levels, data.codes.T)]
+    return np.unique(np.column_stack(shown), axis=0, return_counts=True)[1]
+
+
+def by_hand(data, loss, levels):
+    if loss == "discernibility":
+        return float((rows_at(data, levels) ** 2).sum())
+    bits = 0.0
+    for ladder, level, column in zip(data.ladders, levels, data.codes.T):
+        groups = ladder.groups[level][column]
+        bits += float(np.log2(np.bincount(groups)[groups] / np.bincount(column)[column]).sum())
+    return bits
+
+
+def rows_too_few(data, levels, k):
+    sizes = rows_at(data, levels)
+    return sizes[sizes < k].sum()
+
+
+def greedy(data, loss, k, limit):
+    """From the top, one level down at a time: always the step that lowers the loss most, of equal ones the safest."""
+    levels = [ladder.height for ladder in data.ladders]
+    while True:
+        below = [[*levels[:i], level - 1, *levels[i + 1 :]] for i, level in enumerate(levels) if level]
+        fine = [step for step in below if rows_too_few(data, step, k) <= limit]
+        if not fine:
+            return by_hand(data, loss, levels)
+        levels = min(fine, key=lambda step: (round(by_hand(data, loss, step), 6), rows_too_few(data, step, k), step))
+
+
+@pytest.mark.parametrize("loss", ["entropy", "discernibility"])
+@pytest.mark.parametrize("most_nodes", [10_000, 200], ids=["whole", "thinned"])
+def test_a_search_that_is_stopped_anywhere_has_a_good_answer_and_a_true_gap(loss, most_nodes):
+    random = np.random.default_rng(4)
+    ladders = tuple(random_ladder(random, f"q{i}", leaves=8, height=4) for i in range(5))
+    data = random_data(4, rows=400, ladders=ladders)
+    goal, limit = Goal.of([{"k-anonymity": {"k": 3}}], data), 20
+    search = partial(optimum, data, goal, loss=Loss(loss), suppression=0.05, most_nodes=most_nodes)
+    exact = optimum(data, goal, loss=Loss(loss), suppression=0.05)
+    assert exact.gap == 0.0
+    assert exact.checks > 60
+    found = [search(checks=checks) for checks in range(1, exact.checks + 10, 10)]
+    assert found[0].loss <= greedy(data, loss, 3, limit) * (1 + 1e-9)
+    assert [one.loss for one in found] == sorted((one.loss for one in found), reverse=True)
+    for one in found:
+        assert one.loss == pytest.approx(by_hand(data, loss, one.levels))
+        assert one.loss - one.gap <= exact.loss * (1 + 1e-12) <= one.loss * (1 + 2e-12)
+    assert most_nodes < 10_000 or found[-1].gap == 0.0
+
+
+@pytest.mark.parametrize("loss", ["entropy", "discernibility"])
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_the_first_answer_is_at_least_as_good_as_a_greedy_one(loss, seed):
+    random = np.random.default_rng(seed)
+    ladders = tuple(random_ladder(random, f"q{i}", leaves=6, height=3) for i in range(4))
+    data = random_data(seed, rows=80, ladders=ladders)
+    found = optimum(data, Goal.of([{"k-anonymity": {"k": 3}}], data), loss=Loss(loss), suppression=0.1, checks=1)
+    assert found.loss <= greedy(data, loss, 3, 8) * (1 + 1e-9)
+
+
 def test_progress_and_cancellation():
     data = random_data(5, rows=60)
     goal = Goal.of([K], data)
-    told = []
-    found = optimum(data, goal, suppression=0.1, progress=told.append)
-    assert told[-1].candidates == 0
-    assert told[-1].gap == 0.0
-    assert [item.checks for item in told] == list(range(1, found.checks + 1))
-    gaps = [item.gap for item in told if item.gap is not None]
+    stated = []
+    found = optimum(data, goal, suppression=0.1, progress=stated.append)
+    assert stated[-1].candidates == 0
+    assert stated[-1].gap == 0.0
+    assert [item.checks for item in stated] == list(range(1, found.checks + 1))
+    gaps = [item.gap for item in stated if item.gap is not None]
     assert gaps == sorted(gaps, reverse=True)
     token = Cancellation()
     with pytest.raises(Cancelled, match="enough"):

@@ -12,6 +12,9 @@ import numpy as np
 import polars as pl
 import pytest
 from command_line import polyseme
+from draws import Generator, generators, replications
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 import polyseme as ps
 from polyseme.kernel.errors import ImpossibleError, PolicyError, PrivacyWarning
@@ -43,7 +46,7 @@ def most_placed(counts: Sequence[int], l: int, share: float) -> int | None:
     return best
 
 
-def random_counts(random: np.random.Generator, values: int, most: int) -> np.ndarray:
+def random_counts(random: Generator, values: int, most: int) -> np.ndarray:
     return np.asarray(random.integers(0, most, values))
 
 
@@ -52,12 +55,14 @@ def random_counts(random: np.random.Generator, values: int, most: int) -> np.nda
 
 @pytest.mark.parametrize("share", [1.0, 0.9, 0.75, 0.6])
 def test_no_grouping_that_leaves_out_mixed_values_suppresses_fewer_records(share: float) -> None:
-    random, seen = np.random.default_rng(3), {"mixed": 0, "impossible": 0}
-    for _ in range(120):
-        values, l = int(random.integers(2, 5)), int(random.integers(2, 4))
+    seen = {"mixed": 0, "impossible": 0}
+
+    @settings(max_examples=120)
+    @given(generators())
+    def check(random: Generator) -> None:
+        values, l = random.integers(2, 5), random.integers(2, 4)
         counts = random_counts(random, values, 14 if values < 4 else 8)
-        if np.count_nonzero(counts) < l:
-            continue
+        assume(np.count_nonzero(counts) >= l)
         best = most_placed(counts.tolist(), l, share)
         try:
             places = planned(counts, distinct(values), l, left_out=share)
@@ -65,39 +70,45 @@ def test_no_grouping_that_leaves_out_mixed_values_suppresses_fewer_records(share
             assert best is None
             assert share < 1.0
             seen["impossible"] += 1
-            continue
+            return
         left = left_by_kind(places, counts)
         assert groups_exist(places.taken.tolist(), l)
         assert places.sizes.min() >= l
         if best is None:
             assert places.suppressed == compose(counts, distinct(values), l).suppressed
-            continue
+            return
         assert places.total == best
         assert places.extra == compose(counts, distinct(values), l).total - best
         if left.any():
             assert mixed(left.tolist(), l, share)
             seen["mixed"] += 1
+
+    check()
     assert seen["mixed"] > 20
     assert seen["impossible"] > 5 or share == 1.0
 
 
 def test_what_must_be_left_out_can_never_be_as_mixed_as_a_group() -> None:
     """No value with more than 1/l of what is left out: then these records would form groups themselves."""
-    random, needed = np.random.default_rng(5), 0
-    for _ in range(80):
-        counts, l = random_counts(random, 3, 11).tolist(), int(random.integers(2, 4))
-        if not sum(counts) or groups_exist(counts, l):
-            continue
-        needed += 1
+
+    @settings(max_examples=80)
+    @given(st.lists(st.integers(0, 10), min_size=3, max_size=3), st.integers(2, 3))
+    def check(counts: list[int], l: int) -> None:
+        assume(sum(counts) and not groups_exist(counts, l))
         assert most_placed(counts, l, 1.0 / l) is None
-    assert needed > 20
+
+    check()
 
 
 @pytest.mark.parametrize("kind", ["line", "graph"])
 def test_values_that_are_left_out_are_far_apart_too(kind: str) -> None:
-    random, found = np.random.default_rng(8), 0
-    for _ in range(80):
-        values, l = int(random.integers(4, 8)), int(random.integers(2, 4))
+    found = 0
+
+    @settings(max_examples=80)
+    @given(generators())
+    def check(random: Generator) -> None:
+        nonlocal found
+        values, l = random.integers(4, 8), random.integers(2, 4)
         counts = random.integers(1, 30, values)
         counts[random.integers(values)] += 80
         if kind == "line":
@@ -108,10 +119,10 @@ def test_values_that_are_left_out_are_far_apart_too(kind: str) -> None:
         try:
             least = planned(counts, structure, l)
         except ImpossibleError:
-            continue
+            return
         if not least.suppressed:
-            continue
-        codes = random.permutation(np.repeat(np.arange(values), counts))
+            return
+        codes = np.random.default_rng(0).permutation(np.repeat(np.arange(values), counts))
         made = bucketize(codes, structure, l, SystemStream.seeded(1), left_out=1.0)
         pairs = compatible_pairs(structure, np.arange(values))
         for group in range(made.count):
@@ -125,6 +136,8 @@ def test_values_that_are_left_out_are_far_apart_too(kind: str) -> None:
         assert diverse or made.suppressed.sum() == least.suppressed
         assert made.suppressed.sum() <= least.suppressed + 4 * l
         found += diverse
+
+    check()
     assert found > 20
 
 
@@ -138,13 +151,13 @@ def test_records_of_a_cluster_are_one_kind() -> None:
 # -- what that says ----------------------------------------------------------------------------------------------------
 
 
-def policy(l: int, values: Sequence[str], **asked: Any) -> ps.Policy:
+def policy(l: int, values: Sequence[str], **requested: Any) -> ps.Policy:
     document = {
         "attributes": {
             "age": {"role": "quasi-identifier"},
             "ill": {"role": "sensitive", "domain": list(values)},
         },
-        "method": {"anatomy": {"l": l, **asked}},
+        "method": {"anatomy": {"l": l, **requested}},
     }
     return ps.Policy.loads(json.dumps(document))
 
@@ -168,18 +181,22 @@ def left_out_of(release: ps.Release, original: pl.DataFrame) -> dict[str, int]:
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::polyseme.kernel.errors.PrivacyWarning")
 def test_no_person_left_out_of_anatomy_is_certain_and_the_attack_gives_the_posterior() -> None:
-    random, suppressing, certain = np.random.default_rng(1), 0, 0
-    for _ in range(60):
-        l, values = int(random.integers(2, 5)), int(random.integers(4, 8))
+    suppressing = certain = 0
+
+    @settings(max_examples=60)
+    @given(generators())
+    def check(random: Generator) -> None:
+        nonlocal suppressing, certain
+        l, values = random.integers(2, 5), random.integers(4, 8)
         counts = random.integers(5, 60, values)
-        counts[random.integers(values)] += int(random.integers(0, 250))
+        counts[random.integers(values)] += random.integers(0, 250)
         people, names = table(counts.tolist()), "abcdefgh"[:values]
         release = ps.anonymize(people, policy(l, names), seed=1)
         found = [one for one in ps.attack(release, original=people, seed=1) if one.attack == "left-out"]
         left = left_out_of(release, people)
         if not left:
             assert not found
-            continue
+            return
         suppressing += 1
         certain += len(left) == 1
         assert len(left) >= l
@@ -199,6 +216,8 @@ def test_no_person_left_out_of_anatomy_is_certain_and_the_attack_gives_the_poste
         (planned_,) = ps.plan(policy(l, names), data=people).grouping.left_out
         assert (planned_.records, planned_.values) == (total, len(left))
         assert planned_.success == pytest.approx(one.success)
+
+    check()
     assert suppressing > 15
     assert certain == 0
 
@@ -219,16 +238,16 @@ def test_being_left_out_of_buckets_says_no_more_than_the_plan(kind: str) -> None
     random, (distance, apart) = np.random.default_rng(11), BUCKETS[kind]
     near = {value: some for some in BRANCHES.values() for value in some}
     right, stated, wrong = 0, 0.0, 0.0
-    for seed in range(120):
+    for seed in replications(120):
         counts = random.integers(5, 40, 8)
         counts[random.integers(8)] += int(random.integers(60, 250))
         people = table(counts.tolist())
         ill = {"role": "sensitive", "domain": list("abcdefgh"), "distance": distance}
-        asked = {
+        requested = {
             "attributes": {"age": {"role": "quasi-identifier"}, "ill": ill},
             "method": {"buckets": {"l": 2, **apart}},
         }
-        rules = ps.Policy.loads(json.dumps(asked))
+        rules = ps.Policy.loads(json.dumps(requested))
         left = left_out_of(ps.anonymize(people, rules, seed=seed), people)
         said = ps.plan(rules, data=people).grouping.left_out
         if not left:
@@ -297,11 +316,11 @@ def test_plan_says_what_being_left_out_says(tmp_path: Any) -> None:
     words = " ".join(said.stdout.split())
     assert "402 records are left out, with 2 values of ill" in words
     assert "guesses ill right for 99.8% of these people (70.0% without the release)" in words
-    told = json.loads(
+    reported = json.loads(
         polyseme("plan", str(tmp_path / "policy.yaml"), "--data", str(tmp_path / "people.csv"), "--json").stdout
     )
-    assert told["method"]["left_out"][0]["success"] == pytest.approx(401 / 402)
-    assert told["method"]["left_out"][0]["extra"] == 2
+    assert reported["method"]["left_out"][0]["success"] == pytest.approx(401 / 402)
+    assert reported["method"]["left_out"][0]["extra"] == 2
 
 
 # -- classes -----------------------------------------------------------------------------------------------------------
@@ -315,12 +334,12 @@ def test_being_left_out_of_classes_is_measured_too() -> None:
             "ill": random.choice(["a", "b", "c"], 400),
         }
     ).with_columns(ill=pl.when(pl.col("zip").is_in(["20", "21"])).then(pl.lit("c")).otherwise("ill"))
-    asked = ps.Policy.loads("""
+    requested = ps.Policy.loads("""
 attributes: {zip: {role: quasi-identifier, hierarchy: suppress}, ill: {role: sensitive, domain: [a, b, c]}}
 models: [{distinct-diversity: {l: 2}}]
 method: {full-domain: {suppression: 0.2}}
 """)
-    release = ps.anonymize(people, asked)
+    release = ps.anonymize(people, requested)
     rare = people.filter(pl.col("zip").is_in(["20", "21"]))
     assert release.manifest.applied is not None
     assert release.manifest.applied.withheld
@@ -330,7 +349,7 @@ method: {full-domain: {suppression: 0.2}}
     (alone,) = (one for one in ps.attack(release) if one.attack == "left-out")
     assert alone.detail["candidates"] == 3
     assert alone.detail["worst"] == 1.0
-    (said,) = ps.plan(asked, data=people).grouping.left_out
+    (said,) = ps.plan(requested, data=people).grouping.left_out
     assert (said.records, said.values, said.success) == (rare.height, 1, 1.0)
 
 
@@ -342,11 +361,11 @@ def test_a_rule_tells_everybody_whom_it_suppresses() -> None:
             "ill": ["flu", "hiv", "cold", "flu", "cold", "flu"] * 2 + ["hiv", "aids", "hiv", "aids"],
         }
     )
-    asked = ps.Policy.loads("""
+    requested = ps.Policy.loads("""
 attributes: {zip: {role: quasi-identifier, hierarchy: suppress}, ill: {role: sensitive, domain: [flu, cold, hiv, aids]}}
 models: [{semantic-rules: {rules: [{never-all: {ill: [hiv, aids]}}]}}]
 method: {rules: {actions: [suppress-records]}}
 """)
-    release = ps.anonymize(people, asked)
+    release = ps.anonymize(people, requested)
     found = [one for one in ps.attack(release) if one.attack == "left-out"]
     assert [one.detail["candidates"] for one in found] == [2.0]

@@ -71,6 +71,7 @@ METHODS: Mapping[str, Registered] = {
             Parameter("weights", "mapping", required=False),
             Parameter("local-recoding", "switch", default=False, required=False),
             Parameter("time-limit", low=0, above=True, required=False, example=60),
+            Parameter("checks", "whole", low=1, required=False, example=100_000),
         ),
     ),
     "mondrian": Registered(

@@ -92,7 +92,7 @@ def _is_constant(attribute: Attribute) -> bool:
 
 
 def _plan_attribute(attribute: Attribute, records: int | None, labels: Sequence[Label] | None) -> AttributePlan:
-    """Raises `PolicyError`, with places relative to the attribute, where a promise or the prior is invalid."""
+    """The plan of an attribute; raises `PolicyError`, with places relative to it, if invalid."""
     if attribute.domain is None:
         raise ValueError("a protected attribute has a domain")
     domain, expected = attribute.domain, attribute.distributions
@@ -112,8 +112,8 @@ def _plan_attribute(attribute: Attribute, records: int | None, labels: Sequence[
     found = worst_of([own, *(item.facts for item in strata if item.facts is not None)])
     found = _weighted(attribute, strata, found)
     choice = _explained(attribute, choice, calibrations)
-    crowded = [item for item in (own, *(item.facts for item in strata)) if item and item.design != choice.design]
-    choice = replace(choice, warnings=(*choice.warnings, *_crowded(choice, crowded, len(strata) + 1)))
+    concentrated = [item for item in (own, *(item.facts for item in strata)) if item and item.design != choice.design]
+    choice = replace(choice, warnings=(*choice.warnings, *_concentrated(choice, concentrated, len(strata) + 1)))
     obstacle = "; ".join(f"{item.where}: {item.obstacle}" for item in strata if item.obstacle)
     # Where no set is truthful no other l and d would help.
     if found.identifiable is False and choice.p > 0.0 and not strata:
@@ -123,7 +123,7 @@ def _plan_attribute(attribute: Attribute, records: int | None, labels: Sequence[
 
 
 def _made(choice: Choice, conditional: bool, labels: Sequence[Label] | None = None) -> Mechanism:
-    """The mechanism of a choice; for one of many priors the least-risk one where no balanced one exists.
+    """The mechanism of a choice; for many priors, least-risk where no balanced one exists.
 
     Of the designs that were tried at (2, 2) on the three of ten groups of the demo's people for which there is no
     balanced one, it comes within 0.01 of the least success of a learner that truthful sets allow, and is the only one
@@ -149,7 +149,7 @@ def _strata(attribute: Attribute) -> tuple[Key, ...]:
 def _plan_strata(
     attribute: Attribute, choice: Choice, records: int | None
 ) -> tuple[tuple[StratumPlan, ...], list[Calibration | None]]:
-    """Strata in which the same is possible and expected share a mechanism: there may be hundreds."""
+    """Plans of strata; those with the same possible values and prior share a mechanism."""
     made: dict[tuple[tuple[int, ...], tuple[bytes | None, ...]], tuple[StratumPlan, Calibration | None]] = {}
     plans, calibrations = [], []
     for key in _strata(attribute):
@@ -163,25 +163,25 @@ def _plan_strata(
     return tuple(plans), calibrations
 
 
-def _crowded(choice: Choice, crowded: Sequence[Facts], groups: int) -> list[str]:
+def _concentrated(choice: Choice, concentrated: Sequence[Facts], groups: int) -> list[str]:
     """What is said of groups for which 1/l cannot be had."""
-    if not crowded:
+    if not concentrated:
         return []
-    worst = max(item.worst_posterior or 1.0 for item in crowded)
+    worst = max(item.worst_posterior or 1.0 for item in concentrated)
     return [
-        f"in {len(crowded)} of {groups} groups more than 1/{choice.l} of the people have values that are mutually too "
-        f"close: nothing gives 1/{choice.l} there, and the {_FALLBACK} design is used, with a posterior of up to "
+        f"in {len(concentrated)} of {groups} groups more than 1/{choice.l} of the people have values that are mutually "
+        f"too close: nothing gives 1/{choice.l} there, and the {_FALLBACK} design is used, with a posterior of up to "
         f"{worst:.3g} for an attacker who has the prior of the group"
     ]
 
 
 def _taken(attribute: Attribute, expected: Distributions) -> Floats | None:
-    """What the attacker of a plan is taken to know, and how the true values are taken to be distributed."""
+    """The assumed knowledge of the attacker, and the assumed distribution of true values."""
     return expected.prior if attribute.promises.learner is None else expected.known
 
 
 def _weighted(attribute: Attribute, strata: Sequence[StratumPlan], found: Facts) -> Facts:
-    """The facts with the expected errors of everybody, where it is known how many people each stratum has."""
+    """The facts with expected errors of all records, where the strata's sizes are known."""
     shares = [item.share for item in attribute.conditional]
     each = [stratum.facts for stratum in strata]
     if attribute.constraints or not shares or None in shares or None in each or not found.records:
@@ -318,7 +318,7 @@ def _promised_posterior(item: AttributePlan) -> float:
 
 
 def _traded(mechanism: Mechanism, prior: Floats | None, records: int | None) -> Traded | None:
-    """What a least-risk design was chosen from; None for other designs and where a balanced one exists."""
+    """The choices behind a least-risk design; None for others and where a balanced one exists."""
     design, p = mechanism.design, mechanism.p
     if design.trade is None:
         return None

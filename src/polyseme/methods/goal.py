@@ -84,19 +84,19 @@ class Demand:
 
     def score(self, sizes: Ints, counts: Mapping[str, Counts], population: Ints | None = None) -> Score:
         """The model's number for each class, and whether it is fine."""
-        model, asked = self.spec.model, self.spec.parameters
+        model, requested = self.spec.model, self.spec.parameters
         if model.name == "k-anonymity":
-            return k_anonymity.score(sizes, asked["k"])
+            return k_anonymity.score(sizes, requested["k"])
         if model.name == "k-map":
-            return k_anonymity.score_k_map(sizes if population is None else population, asked["k"])
+            return k_anonymity.score_k_map(sizes if population is None else population, requested["k"])
         if model.name == "semantic-rules":
             return semantic_rules.score(_by_rows(counts[self.attribute]))
         assert model.score is not None  # noqa: S101 - seen to by `Goal.of`
         held = counts[self.attribute]
-        found = model.score(self._domain(held), self.background, asked)
+        found = model.score(self._domain(held), self.background, requested)
         if held.rows is None:
             return found
-        return replace(found, fine=found.fine & model.score(self._domain(held.rows), self.background, asked).fine)
+        return replace(found, fine=found.fine & model.score(self._domain(held.rows), self.background, requested).fine)
 
     def promising(self, counts: Mapping[str, Counts], fine: Bools, suppressing: bool) -> Bools:
         """Which classes meet a condition of all fine classes that merging preserves."""
@@ -110,7 +110,7 @@ class Demand:
         return model.relaxed(self._domain(counts[self.attribute]), self.background, self.spec.parameters)
 
     def _domain(self, counts: Counts) -> Counts:
-        """Without a declared domain the values are those that occur: some may have been suppressed everywhere."""
+        """The declared domain, or the values that occur: some may be suppressed everywhere."""
         if self.attribute in self.background.domains or counts.total.all():
             return counts
         occurring = counts.total > 0

@@ -150,7 +150,7 @@ def _frequencies(data: Microdata) -> list[Ints]:
 
 
 def _level_of(ladder: Ladder, cell: Ints) -> int:
-    """The lowest level at which all leaves of a cell are in one group; the last one where nothing is shown at all."""
+    """The lowest level with all leaves of a cell in one group; the last if nothing is shown."""
     if len(cell) == ladder.leaves:
         return ladder.height
     for level, groups in enumerate(ladder.groups):

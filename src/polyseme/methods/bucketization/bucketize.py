@@ -86,7 +86,7 @@ def shuffled_by_kind(kinds: Ints, count: int, stream: SystemStream) -> Ints:
 
 
 def _settled(order: Ints, as_before: np.ndarray, stream: SystemStream) -> Ints:
-    """Runs of records that drew the same bits, each in a random order. `as_before`: the same as the one in front."""
+    """Shuffled runs of records with the same bits. `as_before`: equal to the one in front."""
     if not as_before.any():
         return order
     tied = np.zeros(len(order), dtype=bool)
@@ -225,7 +225,7 @@ def _of_pairs(least: Places, counts: Ints, structure: Structure, l: int, compose
 
 
 def _company(pairs: Bools, left: Bools, free: Bools, l: int) -> Bools | None:
-    """As many values as l that may share a group, most of them left out already; None without any."""
+    """Any l values that may share a group, those most often left out first; None without any."""
     best: Bools | None = None
     for first in np.flatnonzero(left):
         chosen = np.zeros(len(pairs), dtype=np.bool_)

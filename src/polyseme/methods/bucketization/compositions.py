@@ -266,8 +266,8 @@ _SLACK = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class _Programme:
-    """The sets by kinds, one column each: (kinds, sets); what each counts for; and the records of each kind."""
+class _Program:
+    """Sets by kinds as columns (kinds, sets); what each counts for; and the records per kind."""
 
     columns: csc_array
     worth: Floats
@@ -299,14 +299,17 @@ def of_pairs(counts: Ints, structure: Structure, l: int) -> Places:
     total = int(counts.sum())
     if not sets:
         return Places.of_sets(kinds, [], [], total, 0)
-    programme = _programme(sets, records, l)
-    times, gap = _solved(programme)
+    program = _program(sets, records, l)
+    times, gap = _solved(program)
     used = np.flatnonzero(times)
     return Places.of_sets(kinds, [sets[column] for column in used], times[used].tolist(), total, gap)
 
 
 def _merged(pairs: Bools) -> tuple[Bools, Ints]:
-    """Pairs of kinds, and the kind of each value. Equal rows exclude each other: none has itself for a neighbor."""
+    """Pairs of kinds, and the kind of each value.
+
+    Values with equal rows exclude each other, since none is its own neighbor.
+    """
     _, first, kind = np.unique(pairs, axis=0, return_index=True, return_inverse=True)
     return pairs[np.ix_(first, first)], kind.astype(np.int64)
 
@@ -332,65 +335,65 @@ def _sets(pairs: Bools, l: int) -> list[Ints]:
     return found
 
 
-def _programme(sets: list[Ints], records: Ints, l: int) -> _Programme:
+def _program(sets: list[Ints], records: Ints, l: int) -> _Program:
     sizes = np.array([len(members) for members in sets])
     starts = np.concatenate([[0], np.cumsum(sizes)])
     shape = (len(records), len(sets))
     columns = csc_array((np.ones(starts[-1]), np.concatenate(sets), starts), shape=shape)
     # There are at most records / l groups, so that all of them together count for less than half a record.
-    return _Programme(columns, sizes + 0.5 * l / (int(records.sum()) + l), records)
+    return _Program(columns, sizes + 0.5 * l / (int(records.sum()) + l), records)
 
 
-def _solved(programme: _Programme) -> tuple[Ints, int]:
+def _solved(program: _Program) -> tuple[Ints, int]:
     """How many groups each set makes, and the gap."""
-    relaxed, bound = _relaxed(programme)
+    relaxed, bound = _relaxed(program)
     whole = np.floor(relaxed + _SLACK).astype(np.int64)
-    times = _filled_up(programme, whole)
+    times = _filled_up(program, whole)
     most = int(np.floor(bound + _SLACK))
-    if programme.placed(times) < most and len(times) <= _FEW:
+    if program.placed(times) < most and len(times) <= _FEW:
         kept = np.maximum(whole - _FREE, 0)
-        more, limit = _integer(programme, programme.left(kept))
-        times = max(times, kept + more, key=programme.placed)
+        more, limit = _integer(program, program.left(kept))
+        times = max(times, kept + more, key=program.placed)
         most = min(most, int(np.floor(limit + _SLACK))) if not kept.any() else most
-    return times, max(0, most - programme.placed(times))
+    return times, max(0, most - program.placed(times))
 
 
-def _filled_up(programme: _Programme, times: Ints) -> Ints:
+def _filled_up(program: _Program, times: Ints) -> Ints:
     """More groups of what is left, the largest kinds first; then what fits joins a group."""
-    times, left = times.copy(), programme.left(times)
-    sizes = programme.sizes
+    times, left = times.copy(), program.left(times)
+    sizes = program.sizes
     while True:
-        possible = programme.columns.T @ (left == 0).astype(np.float64) == 0
+        possible = program.columns.T @ (left == 0).astype(np.float64) == 0
         if not possible.any():
             break
-        best = int(np.argmax(np.where(possible, (programme.columns.T @ left.astype(np.float64)) / sizes, -1.0)))
+        best = int(np.argmax(np.where(possible, (program.columns.T @ left.astype(np.float64)) / sizes, -1.0)))
         times[best] += 1
-        left -= programme.columns[:, [best]].toarray()[:, 0].astype(np.int64)
+        left -= program.columns[:, [best]].toarray()[:, 0].astype(np.int64)
     for kind in np.flatnonzero(left):
-        _join(programme, times, int(kind), int(left[kind]))
+        _join(program, times, int(kind), int(left[kind]))
     return times
 
 
-def _join(programme: _Programme, times: Ints, kind: int, records: int) -> None:
-    """Groups of some sets become groups of sets that have this kind in addition, as long as records are left."""
-    having = np.flatnonzero(programme.columns[[kind]].toarray()[0])
+def _join(program: _Program, times: Ints, kind: int, records: int) -> None:
+    """Extend groups of some sets by this kind, as long as records are left."""
+    having = np.flatnonzero(program.columns[[kind]].toarray()[0])
     used = np.setdiff1d(np.flatnonzero(times), having)
     # What a set with the kind shares with a used one: all of the latter, and it is one larger.
-    shared = (programme.columns[:, used].T @ programme.columns[:, having]).toarray()
-    sizes = programme.sizes[used][:, None]
-    for one, other in np.argwhere((shared == sizes) & (programme.sizes[having] == sizes + 1)):
+    shared = (program.columns[:, used].T @ program.columns[:, having]).toarray()
+    sizes = program.sizes[used][:, None]
+    for one, other in np.argwhere((shared == sizes) & (program.sizes[having] == sizes + 1)):
         moved = min(records, int(times[used[one]]))
         times[used[one]] -= moved
         times[having[other]] += moved
         records -= moved
 
 
-def _relaxed(programme: _Programme) -> tuple[Floats, float]:
+def _relaxed(program: _Program) -> tuple[Floats, float]:
     """The solution of the linear program, and a bound on its value."""
     from scipy.optimize import linprog
 
-    price = np.zeros(len(programme.records))
-    gain = programme.worth.copy()
+    price = np.zeros(len(program.records))
+    gain = program.worth.copy()
     active = np.zeros(len(gain), dtype=bool)
     while True:
         waiting = np.where(active, -np.inf, gain)
@@ -400,30 +403,30 @@ def _relaxed(programme: _Programme) -> tuple[Floats, float]:
             break
         active[enter] = True
         columns = np.flatnonzero(active)
-        matrix: Any = programme.columns[:, columns]
-        found = linprog(-programme.worth[columns], matrix, programme.records, method="highs")
+        matrix: Any = program.columns[:, columns]
+        found = linprog(-program.worth[columns], matrix, program.records, method="highs")
         price = np.maximum(-found.ineqlin.marginals, 0.0)
-        gain = programme.worth - programme.columns.T @ price
+        gain = program.worth - program.columns.T @ price
     # Weak duality: whatever the prices are, nothing is worth more than all records at them and the largest gain left.
     solution = np.zeros(len(gain))
     solution[columns] = found.x
-    most = programme.records.sum() * max(0.0, float(gain.max()))
-    return solution, float(price @ programme.records) + most
+    most = program.records.sum() * max(0.0, float(gain.max()))
+    return solution, float(price @ program.records) + most
 
 
-def _integer(programme: _Programme, left: Ints) -> tuple[Ints, float]:
+def _integer(program: _Program, left: Ints) -> tuple[Ints, float]:
     """Groups for what is left, by an integer program; and a bound on what they are worth."""
     from scipy.optimize import Bounds, LinearConstraint, milp
 
     found = milp(
-        -programme.worth,
-        constraints=LinearConstraint(programme.columns, ub=left),
-        integrality=np.ones(len(programme.worth), dtype=np.int64),
+        -program.worth,
+        constraints=LinearConstraint(program.columns, ub=left),
+        integrality=np.ones(len(program.worth), dtype=np.int64),
         bounds=Bounds(0, np.inf),
         # Half a record decides nothing, and to prove more takes long.
         options={"node_limit": _NODES, "mip_rel_gap": 0.5 / max(1, int(left.sum()))},
     )
     bound = np.inf if found.mip_dual_bound is None else -float(found.mip_dual_bound)
     if found.x is None:
-        return np.zeros(len(programme.worth), dtype=np.int64), bound
+        return np.zeros(len(program.worth), dtype=np.int64), bound
     return np.rint(found.x).astype(np.int64), bound

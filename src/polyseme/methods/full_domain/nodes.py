@@ -33,6 +33,7 @@ __all__ = [
     "Check",
     "Checker",
     "Lattice",
+    "Levels",
     "Node",
     "Partition",
     "Rollup",
@@ -76,7 +77,7 @@ class Partition:
         return len(np.unique(self.members[1][classes[self.members[0]]]))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class _Table:
     """Different rows at some levels.
 
@@ -100,6 +101,27 @@ class _Table:
         return self.rows * (len(self.codes) + 1 + len(self.weights))
 
 
+@dataclass(eq=False)
+class _Merged:
+    """A table that is made from another one when it is needed: most tables never are.
+
+    heads  one row of the other for each row of this one
+    """
+
+    levels: tuple[int, ...]
+    source: _Table = field(repr=False)
+    heads: Ints = field(repr=False)
+    weights: tuple[Ints, ...] = field(repr=False)
+
+    @property
+    def rows(self) -> int:
+        return len(self.heads)
+
+    @property
+    def cells(self) -> int:
+        return self.rows * (len(self.levels) + 1 + len(self.weights))
+
+
 class Rollup:
     """The partitions of the nodes of one table."""
 
@@ -107,13 +129,13 @@ class Rollup:
         self._ladders = data.ladders
         self._sensitive = goal.sensitive
         self._maps: dict[tuple[int, int, int], Ints] = {}
-        told = [(item.codes, len(item.labels)) for item in goal.sensitive.values()]
+        stated = [(item.codes, len(item.labels)) for item in goal.sensitive.values()]
         self._counts_people = data.people is not None
         if data.people is not None:
-            told.append((data.people, int(data.people.max(initial=0)) + 1))
-        secret, self._values = _combinations(told, data.rows)
+            stated.append((data.people, int(data.people.max(initial=0)) + 1))
+        secret, self._values = _combinations(stated, data.rows)
         self._span = len(self._values[0]) if self._values else 1
-        self._kept = [self._base(data, secret, goal.mapped)]
+        self._kept: list[_Table | _Merged] = [self._base(data, secret, goal.mapped)]
         self._cells = 0
         self._levels, self._rows = self._indexed()
 
@@ -144,8 +166,22 @@ class Rollup:
         return grouped(*packed([*columns, (secret, self._span)], len(secret)), weights)
 
     def _source(self, levels: Sequence[int]) -> _Table:
+        """The smallest table that the table at these levels follows from."""
         below = (self._levels <= np.asarray(levels, dtype=np.int64)).all(axis=1)
-        return self._kept[int(np.argmin(np.where(below, self._rows, np.iinfo(np.int64).max)))]
+        return self._made(int(np.argmin(np.where(below, self._rows, np.iinfo(np.int64).max))))
+
+    def _made(self, place: int) -> _Table:
+        """A table that is kept, with its codes."""
+        kept = self._kept[place]
+        if isinstance(kept, _Table):
+            return kept
+        source, heads = kept.source, kept.heads
+        codes = tuple(
+            codes[heads] if low == high else self._map(axis, low, high)[codes[heads]]
+            for axis, (codes, low, high) in enumerate(zip(source.codes, source.levels, kept.levels, strict=True))
+        )
+        made = self._kept[place] = _Table(kept.levels, codes, source.secret[heads], kept.weights)
+        return made
 
     def _column(self, source: _Table, place: int, level: int) -> tuple[Ints, int]:
         """The group of each row at a level, and how many there are."""
@@ -164,11 +200,7 @@ class Rollup:
         return self._maps[place, low, high]
 
     def _keep(self, source: _Table, levels: Sequence[int], groups: Groups) -> None:
-        codes = tuple(
-            self._map(place, source.levels[place], level)[source.codes[place][groups.row]]
-            for place, level in enumerate(levels)
-        )
-        table = _Table(tuple(levels), codes, source.secret[groups.row], groups.sums)
+        table = _Merged(tuple(levels), source, groups.row, groups.sums)
         self._kept.append(table)
         self._cells += table.cells
         self._levels = np.vstack([self._levels, np.array([levels], dtype=np.int64)])
@@ -184,6 +216,8 @@ class Rollup:
         stay = int(np.searchsorted(held, _CELLS * _WORTH, side="right"))
         self._kept, self._cells = [base, *others[:stay]], int(held[stay - 1]) if stay else 0
         self._levels, self._rows = self._indexed()
+        for place in range(1, len(self._kept)):
+            self._made(place)  # so that it does not keep what it was to be made from
 
     def _indexed(self) -> tuple[Ints, Ints]:
         """The levels and the numbers of rows of the tables that are kept."""
@@ -217,20 +251,20 @@ class Rollup:
         return Counts(item.name, sizes, np.zeros_like(sizes), starts, value, groups.sums[0], total, item.labels)
 
     def _mapped(self, groups: Groups, fresh: Bools, weights: Sequence[Ints]) -> Partition:
-        """The same with people of a population, who may be in classes without a record, or with people counted."""
+        """The classes with a population, which may be in others, or with people counted."""
         there = weights[0] > 0
         number, entries = np.cumsum(there) - 1, groups.sums[0] > 0
         owner = number[(np.cumsum(fresh) - 1)[entries]]
-        sizes, told = weights[0][there], (groups.keys % self._span)[entries]
+        sizes, stated = weights[0][there], (groups.keys % self._span)[entries]
         population = weights[1][there] if len(weights) > 1 else None
-        values = {name: self._values[place][told] for place, (name, _) in self._named}
+        values = {name: self._values[place][stated] for place, (name, _) in self._named}
         counts = {
             name: tally(item, owner, values[name], len(sizes), sizes, groups.sums[0][entries])
             for name, item in self._sensitive.items()
         }
         if not self._counts_people:
             return Partition(sizes, counts, population)
-        person = self._values[-1][told]
+        person = self._values[-1][stated]
         span = int(person.max(initial=0)) + 1
         members = np.stack(np.divmod(np.unique(owner * span + person), span))
         people = np.bincount(members[0], minlength=len(sizes)).astype(np.int64)
@@ -333,6 +367,8 @@ class Checker:
 
 Node: TypeAlias = tuple[int, ...]
 """A place on each axis."""
+Levels: TypeAlias = tuple[int, ...]
+"""A level of each ladder."""
 Singles: TypeAlias = NDArray[np.float32]
 _Real = TypeVar("_Real", np.float32, np.float64)
 
@@ -344,7 +380,7 @@ _BUNDLE = 64
 class Lattice:
     """The nodes that are looked at.
 
-    axes   for each ladder the levels that are looked at, the first and the last among them
+    axes   for each ladder the levels that are looked at, the last among them
     whole  whether no level is left out
     """
 
@@ -352,15 +388,16 @@ class Lattice:
     whole: bool = True
 
     @classmethod
-    def of(cls, ladders: Sequence[Ladder], most: int) -> Lattice:
-        """All nodes, or at most so many."""
-        lengths = [ladder.height + 1 for ladder in ladders]
-        full = list(lengths)
-        while math.prod(lengths) > most and max(lengths) > 2:
+    def of(cls, ladders: Sequence[Ladder], most: int, through: Sequence[int] | None = None) -> Lattice:
+        """All nodes, or at most so many, then with the node `through` and its neighbors if given."""
+        full = [ladder.height + 1 for ladder in ladders]
+        lengths, shortest = list(full), 2 if through is None else 1
+        while math.prod(lengths) > most and max(lengths) > shortest:
             longest = int(np.argmax(lengths))
             lengths[longest] -= 1
-        axes = [np.unique(np.linspace(0, n - 1, m).round().astype(np.int64)) for n, m in zip(full, lengths)]
-        return cls(tuple(axes), lengths == full)
+        near = [None] * len(full) if through is None else through
+        axes = [_axis(count, length, level) for count, length, level in zip(full, lengths, near, strict=True)]
+        return cls(tuple(axes), [len(axis) for axis in axes] == full)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -380,14 +417,28 @@ class Lattice:
         axis without gaps that is everything from the node on, above a gap everything beyond it.
         """
         return tuple(
-            slice(place if place == 0 or axis[place] == axis[place - 1] + 1 else place + 1, None)
+            slice(place if axis[place] == (axis[place - 1] if place else -1) + 1 else place + 1, None)
             for axis, place in zip(self.axes, node, strict=True)
         )
+
+    def node(self, levels: Sequence[int]) -> Node | None:
+        """The node of some levels; None where it was left out."""
+        found = tuple(int(np.searchsorted(axis, level)) for axis, level in zip(self.axes, levels, strict=True))
+        return found if self.levels(found) == tuple(levels) else None
 
     def lowest(self, costs: Sequence[Floats]) -> Floats:
         """The least sum of costs in the cell of each node, for costs that rise with each level."""
         first = [np.append(0, axis[:-1] + 1) for axis in self.axes]
         return outer_sum([cost[levels] for cost, levels in zip(costs, first, strict=True)])
+
+
+def _axis(count: int, length: int, near: int | None) -> Ints:
+    """So many of the levels: spread evenly, or those next to a level, with the last one."""
+    if near is None:
+        return np.unique(np.linspace(0, count - 1, length).round().astype(np.int64))
+    last = count - 1
+    order = sorted({*range(count)} - {near, last}, key=lambda level: (abs(level - near), level))
+    return np.array(sorted([*{near, last}, *order][: max(length, len({near, last}))]), dtype=np.int64)
 
 
 def outer_sum(parts: Sequence[NDArray[_Real]]) -> NDArray[_Real]:

@@ -21,6 +21,7 @@ import numpy as np
 from polyseme.kernel.arrays import Bools, Ints
 from polyseme.kernel.errors import ImpossibleError, PolicyError, Problem
 from polyseme.kernel.work import Cancellation
+from polyseme.methods.full_domain.dive import Dive
 from polyseme.methods.full_domain.nodes import Checker, Lattice, counts_below
 from polyseme.methods.full_domain.search import Found, Progress, Search
 from polyseme.methods.goal import Demand, Generalizing, Goal, GroupingMethod, Task
@@ -32,6 +33,7 @@ __all__ = [
     "METHOD",
     "MOST_CHECKS",
     "MOST_NODES",
+    "PROOF_CHECKS",
     "FullDomain",
     "full_domain",
     "impossible",
@@ -78,11 +80,11 @@ def _in_the_way(checker: Checker, lattice: Lattice) -> list[str]:
     for demand in checker.goal.demands:
         score = demand.score(part.sizes, part.counts, part.population)
         if not score.fine.all():
-            failing.append(_told(demand, float(score.value[0]), score))
+            failing.append(_stated(demand, float(score.value[0]), score))
     return failing
 
 
-def _told(demand: Demand, value: float, score: Score) -> str:
+def _stated(demand: Demand, value: float, score: Score) -> str:
     sides = ("below", "above") if score.strict else ("at most", "at least")
     side = sides[score.at_least]
     return f"for all records together, {demand.name} is {value:.6g} and must be {side} {score.bound:g}"
@@ -203,6 +205,9 @@ def _fulfils(goal: Goal, made: Recoding) -> bool:
 
 MOST_NODES = 1_000_000
 """Larger lattices are thinned out, and the result has a gap."""
+PROOF_CHECKS = 20_000
+"""Nodes that are looked at after the dive unless a limit is given: a count, so that every machine finds the same. Eight
+independent quasi-identifiers of five levels, 390,625 nodes, are proved within it."""
 
 
 def optimum(
@@ -212,6 +217,7 @@ def optimum(
     loss: Loss | None = None,
     suppression: float = 0.0,
     time_limit: float | None = None,
+    checks: int | None = None,
     cancellation: Cancellation | None = None,
     progress: Callable[[Progress], None] | None = None,
     most_nodes: int = MOST_NODES,
@@ -220,12 +226,16 @@ def optimum(
 
     Where people are counted, of the people: so many may lose a record.
 
-    Raises `ImpossibleError` where there are none. After `time_limit` seconds the best levels so far are returned as
-    soon as there are any, with the gap that is left.
+    Raises `ImpossibleError` where there are none. A greedy dive gives a first answer. After `time_limit` seconds from
+    then on, or when `checks` more nodes were looked at, the best levels so far are returned as soon as there are any,
+    with the gap that is left. Without either, the limit is `PROOF_CHECKS`.
     """
     checker = Checker(data, goal, loss or Loss(), _limit(suppression, data.units))
-    lattice = Lattice.of(data.ladders, most_nodes)
-    found = Search(checker, lattice).run(time_limit, cancellation, progress)
+    dive = Dive(checker, cancellation, progress)
+    best = dive.best()
+    lattice = Lattice.of(data.ladders, most_nodes, best)
+    most = PROOF_CHECKS if checks is None and time_limit is None else checks
+    found = Search(checker, lattice, dive.checks).run(time_limit, cancellation, progress, most)
     if found is None:
         raise impossible(checker, lattice)
     return found
@@ -239,6 +249,7 @@ def full_domain(
     suppression: float = 0.0,
     local_recoding: bool = False,
     time_limit: float | None = None,
+    checks: int | None = None,
     cancellation: Cancellation | None = None,
     progress: Callable[[Progress], None] | None = None,
     most_nodes: int = MOST_NODES,
@@ -257,6 +268,7 @@ def full_domain(
         loss=loss,
         suppression=suppression,
         time_limit=time_limit,
+        checks=checks,
         cancellation=cancellation,
         progress=progress,
         most_nodes=most_nodes,
@@ -287,14 +299,15 @@ class FullDomain(Generalizing):
 
     def group(self, task: Task) -> Recoding:
         task.require_goal(self.name)
-        asked = task.parameters
+        requested = task.parameters
         return full_domain(
             task.data,
             task.goal,
-            loss=Loss(asked["loss"], self._weights(asked["weights"], task)),
-            suppression=float(asked["suppression"]),
-            local_recoding=asked["local-recoding"],
-            time_limit=asked["time-limit"],
+            loss=Loss(requested["loss"], self._weights(requested["weights"], task)),
+            suppression=float(requested["suppression"]),
+            local_recoding=requested["local-recoding"],
+            time_limit=requested["time-limit"],
+            checks=requested["checks"],
             cancellation=task.cancellation,
         )
 

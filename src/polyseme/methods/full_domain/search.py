@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -30,6 +30,7 @@ from polyseme.methods.full_domain.nodes import (
     Check,
     Checker,
     Lattice,
+    Levels,
     Node,
     Singles,
     box,
@@ -50,35 +51,39 @@ _LEAST_SPREAD = 0.25
 class Guide:
     """What was seen so far, and what it lets expect.
 
-    told    for each axis, the information left at each of its places, 1 at the first
-    places  the nodes seen, and the logarithms of the records that violated there
+    information  for each axis, the share of it left at each of its places, 1 at the first
+    rows         the nodes seen, one a row, and behind them the logarithms of the records that violated there
+    seen         how many of the rows are filled
     """
 
-    told: tuple[Floats, ...]
-    places: list[Floats] = field(default_factory=list)
-    seen: list[float] = field(default_factory=list)
+    information: tuple[Floats, ...]
+    rows: Floats = field(repr=False)
+    seen: int = 0
 
     @classmethod
     def of(cls, data: Microdata, lattice: Lattice) -> Guide:
-        told = []
+        information = []
         for ladder, axis, leaves in zip(data.ladders, lattice.axes, data.codes.T, strict=True):
             frequency = np.bincount(leaves, data.counts, ladder.leaves)
             bits = np.array(
                 [_entropy(np.bincount(ladder.groups[level], frequency).astype(np.float64)) for level in axis]
             )
-            told.append(bits / bits[0] if len(bits) and bits[0] > 0 else np.linspace(1.0, 0.0, len(axis)))
-        return cls(tuple(told))
+            information.append(bits / bits[0] if len(bits) and bits[0] > 0 else np.linspace(1.0, 0.0, len(axis)))
+        return cls(tuple(information), np.empty((64, len(information) + 2)))
 
     def learn(self, node: Node, violating: int) -> None:
-        self.places.append(np.array([1.0, *(part[place] for part, place in zip(self.told, node, strict=True))]))
-        self.seen.append(float(np.log1p(violating)))
+        if self.seen == len(self.rows):
+            self.rows = np.concatenate([self.rows, np.empty_like(self.rows)])
+        places = (part[place] for part, place in zip(self.information, node, strict=True))
+        self.rows[self.seen] = 1.0, *places, np.log1p(violating)
+        self.seen += 1
 
     def violating(self, within: Sequence[slice], limit: int) -> Singles:
         """How likely it is that more than `limit` records violate, at each node of a box."""
-        rows, seen = np.array(self.places), np.array(self.seen)
+        rows, seen = self.rows[: self.seen, :-1], self.rows[: self.seen, -1]
         # Nothing is known of an attribute that was never moved: it is taken to matter like the others.
         prior = np.concatenate(
-            ([seen.min(initial=0.0)], np.full(len(self.told), np.ptp(seen) / max(len(self.told), 1)))
+            ([seen.min(initial=0.0)], np.full(len(self.information), np.ptp(seen) / max(len(self.information), 1)))
         )
         gram = rows.T @ rows + _RIDGE * np.eye(rows.shape[1])
         fitted = prior + np.linalg.solve(gram, rows.T @ (seen - rows @ prior))
@@ -86,7 +91,9 @@ class Guide:
         spread = max(_LEAST_SPREAD, float(np.sqrt((errors @ errors + 1.0) / (len(seen) + 1.0))))
         # The logistic curve that is closest to the normal one.
         scale = -1.7 / spread
-        parts = [scale * weight * part[side] for weight, part, side in zip(fitted[1:], self.told, within, strict=True)]
+        parts = [
+            scale * weight * part[side] for weight, part, side in zip(fitted[1:], self.information, within, strict=True)
+        ]
         shift = np.float32(scale * (fitted[0] - np.log1p(limit + 0.5)))
         odds = outer_sum([part.astype(np.float32) for part in parts]) + shift
         np.minimum(odds, np.float32(50.0), out=odds)
@@ -102,7 +109,7 @@ def _entropy(frequency: Floats | Ints) -> float:
 
 _BINS = 4096
 """Classes of losses when it is only a matter of what to look at next."""
-_CHOOSE = 30_000
+_CHOOSE = 8_000
 """For every so many nodes to choose from, one more is chosen at a time."""
 _TIGHT = 0.8
 """The box around the candidates is looked for again when fewer than this part of them are left."""
@@ -145,11 +152,15 @@ class _Best:
 
 
 class Search:
-    """One search; `run` may be called once."""
+    """One search; `run` may be called once.
 
-    def __init__(self, checker: Checker, lattice: Lattice) -> None:
-        self.checker, self.lattice = checker, lattice
+    known  nodes that were looked at before, by their levels
+    """
+
+    def __init__(self, checker: Checker, lattice: Lattice, known: Mapping[Levels, Check] | None = None) -> None:
+        self.checker, self.lattice, self._known = checker, lattice, known or {}
         self.checks: dict[Node, Check] = {}
+        self.looked = len(self._known)
         self.best: _Best | None = None
         self._candidates: Bools = np.ones(lattice.shape, dtype=bool)
         self._possible: Bools | None = None if lattice.whole else np.ones(lattice.shape, dtype=bool)
@@ -169,6 +180,9 @@ class Search:
             # Below anything that will be found: no node is cleared by one that was not looked at.
             self._loss = np.full(lattice.shape, -1.0)
             self._least = self._loss if lattice.whole else self._loss.copy()
+        for node in map(lattice.node, self._known):
+            if node is not None:
+                self._look(node)
 
     def run(
         self,
@@ -179,36 +193,37 @@ class Search:
     ) -> Found | None:
         """The best node, or None where no node is admissible.
 
-        After `time_limit` seconds, or when `most_checks` nodes were looked at, the best one so far as soon as there is
-        any.
+        After `time_limit` seconds, or when `most_checks` nodes were looked at beside those known before, it is the best
+        one so far, as soon as there is any.
         """
-        started = time.monotonic()
+        started, most = time.monotonic(), self.looked + (math.inf if most_checks is None else most_checks)
         # The top is the cheapest to look at; where nothing can be done it mostly says so.
-        nodes, whole = [self.lattice.top], self._candidates.size
-        with stage("levels", "Searching levels", whole) as told:
+        nodes, whole = self._next() if self.checks else [self.lattice.top], self._candidates.size
+        with stage("levels", "Searching levels", whole) as levels:
+            levels.reach(whole - self.state().candidates)
             while nodes:
                 for node in nodes:
                     if cancellation is not None:
                         cancellation.check()
                     self._look(node)
                     late = time_limit is not None and time.monotonic() - started >= time_limit
-                    if (late or len(self.checks) >= (most_checks or math.inf)) and self.best is not None:
+                    if (late or self.looked >= most) and self.best is not None:
                         nodes = []
                         break
                 state = self.state()
-                told.reach(whole - state.candidates, state.gap)
+                levels.reach(whole - state.candidates, state.gap)
                 if progress is not None:
                     progress(state)
                 nodes = nodes and self._next()
         if self.best is None:
             return None
         best, gap = self.best, self.gap
-        return Found(self.lattice.levels(best.node), best.loss, best.suppressed, gap, len(self.checks))
+        return Found(self.lattice.levels(best.node), best.loss, best.suppressed, gap, self.looked)
 
     def state(self) -> Progress:
         loss = None if self.best is None else self.best.loss
         gap = None if self.best is None else self.gap
-        return Progress(len(self.checks), int(np.count_nonzero(self._candidates)), loss, gap)
+        return Progress(self.looked, int(np.count_nonzero(self._candidates)), loss, gap)
 
     @property
     def gap(self) -> float:
@@ -222,7 +237,10 @@ class Search:
     # -- looking ---------------------------------------------------------------------------------------------------
 
     def _look(self, node: Node) -> None:
-        check = self.checks[node] = self.checker.check(self.lattice.levels(node))
+        levels = self.lattice.levels(node)
+        if levels not in self._known:
+            self.looked += 1
+        check = self.checks[node] = self._known.get(levels) or self.checker.check(levels)
         self._suppressing.learn(node, check.suppressed)
         if self._hoping is not self._suppressing:
             self._hoping.learn(node, check.hopeless)
@@ -274,7 +292,7 @@ class Search:
     # -- choosing --------------------------------------------------------------------------------------------------
 
     def _next(self) -> list[Node]:
-        """The nodes that can be expected to take away most candidates; none when no candidate is left.
+        """The nodes expected to remove most candidates; none when no candidate is left.
 
         In a large lattice several at once, none of which lies above another: to choose takes longer than to look.
         """
@@ -306,14 +324,14 @@ class Search:
         return gain
 
     def _box(self) -> tuple[slice, ...]:
-        """A box that holds all candidates; nodes outside of it tell less than the nearest one inside."""
+        """A box with all candidates; nodes outside are less informative than the nearest inside."""
         left = int(np.count_nonzero(self._candidates))
         if left < _TIGHT * self._held:
             self._within, self._held = box(self._candidates), left
         return self._within
 
     def _cleared(self, within: tuple[slice, ...], candidates: Bools) -> Singles:
-        """How many candidates each node would take away if it were admissible; roughly, by classes of losses."""
+        """How many candidates each node would remove if admissible; approximate, by loss classes."""
         if self._rank is None:
             return counts_above(candidates)
         bins = self._bins[within]

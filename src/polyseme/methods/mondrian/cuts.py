@@ -125,7 +125,7 @@ class Ordered(Axis):
 
     @cached_property
     def _named(self) -> dict[tuple[int, int], str | None]:
-        """The ranges that are groups of a level between the leaves and the last; the lowest level has the name."""
+        """Ranges that are groups of a level between leaves and root; the lowest level names them."""
         named: dict[tuple[int, int], str | None] = {}
         for level in range(1, self.ladder.height):
             for label, leaves in zip(self.ladder.labels[level], Cells.of_level(self.ladder, level).leaves):
@@ -177,18 +177,18 @@ class Hierarchical(Axis):
         pairs, cell = _different(extents, self.ladder.leaves)
         levels = {level: Cells.of_level(self.ladder, level) for level in np.unique(pairs[:, 0]).tolist()}
         found = [(levels[level].labels[group], levels[level].leaves[group], level) for level, group in pairs.tolist()]
-        told = _told_apart([(label, level) for label, _, level in found])
-        return cell, Cells(told, tuple(leaves for _, leaves, _ in found))
+        stated = _distinguished([(label, level) for label, _, level in found])
+        return cell, Cells(stated, tuple(leaves for _, leaves, _ in found))
 
 
 def _different(pairs: Ints, span: int) -> tuple[Ints, Ints]:
-    """The different pairs of numbers, in order, and the place of each; the second number is below `span`."""
+    """The distinct pairs of numbers in order, and the index of each; the second is below `span`."""
     found, place = np.unique(pairs[:, 0] * span + pairs[:, 1], return_inverse=True)
     return np.column_stack(np.divmod(found, max(span, 1))), place
 
 
-def _told_apart(shown: list[tuple[str | None, int]]) -> tuple[str | None, ...]:
-    """Labels that come at several levels with the level, since classes that look alike would be taken for one."""
+def _distinguished(shown: list[tuple[str | None, int]]) -> tuple[str | None, ...]:
+    """Labels with their level where they occur at several, so that classes do not look alike."""
     seen: set[str | None] = set()
     labels: list[str | None] = []
     for label, level in shown:
@@ -322,8 +322,8 @@ class Judge:
 
     @classmethod
     def of(cls, goal: Goal, records: int, totals: Mapping[str, Counts] | None = None) -> Judge:
-        asked = [d.spec.parameters["k"] for d in goal.demands if d.spec.model.name == "k-anonymity"]
-        least = min(max([1, *asked]), records)
+        requested = [d.spec.parameters["k"] for d in goal.demands if d.spec.model.name == "k-anonymity"]
+        least = min(max([1, *requested]), records)
         return cls(goal, least, goal.totals() if totals is None else totals)
 
     def sizes(self, parts: Parts) -> Ints:

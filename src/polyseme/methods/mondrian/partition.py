@@ -321,13 +321,13 @@ class Search:
         """Classes that are cut no further, and the node of the tree that each is."""
         open_, found = _Open(whole, np.array([0])), list[_Open]()
         records = int(self.judge.records(whole).sum())
-        with stage("classes", "Cutting classes", records) as told:
+        with stage("classes", "Cutting classes", records) as stated:
             while len(open_.nodes):
                 if cancellation is not None:
                     cancellation.check()
                 final, open_ = self.deepened(open_)
                 found += final
-                told.reach(records - int(self.judge.records(open_.parts).sum()))
+                stated.reach(records - int(self.judge.records(open_.parts).sum()))
         return Parts.classes([part.parts for part in found]), np.concatenate([part.nodes for part in found])
 
     def deepened(self, open_: _Open) -> tuple[list[_Open], _Open]:
@@ -406,7 +406,7 @@ class Search:
         return Parts.beginning(records, begins, owner)
 
     def _pooled(self, parts: Parts) -> tuple[Parts, Bools]:
-        """Parts that violate stay together under the node; where that is not enough, with the smallest other."""
+        """Violating parts pooled under their node; if still violating, with the smallest other part."""
         fine = self.judge.each(parts)
         smallest = np.minimum.reduceat(np.where(fine, parts.sizes, np.iinfo(np.int64).max), parts.firsts)
         candidates = np.flatnonzero(fine & (parts.sizes == smallest[parts.owner]))
@@ -425,7 +425,7 @@ class Search:
 
 
 def _fitting(axes: Sequence[Axis], population: Ints, people: Ints, parts: Parts) -> Ints:
-    """How many people fit what each part would show; `people` says how many each row of the population stands for."""
+    """How many people fit each part; `people` has those of each row of the population."""
     shown, leaves = np.zeros((len(parts.starts), len(axes)), dtype=np.int64), []
     for place, axis in enumerate(axes):
         shown[:, place], cells = axis.cells(axis.extents(parts.records, parts.starts))
@@ -447,7 +447,7 @@ def _recoding(data: Microdata, axes: Sequence[Axis], classes: Parts) -> Recoding
 
 
 def _ruled(made: Recoding, data: Microdata, classes: Parts, nodes: Ints, tree: Growing) -> Recoding:
-    """The same as a rule for any record: the tree of cuts, with what the class of each of its ends shows."""
+    """The partition as a rule for any record: the tree of cuts, and what each leaf shows."""
     ends = made.shown[made.classes[classes.records[classes.starts]]]
     return replace(made, showing=tree.grown(data.ladders, nodes, ends))
 

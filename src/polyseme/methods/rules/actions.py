@@ -35,13 +35,13 @@ def options_of(state: State, vulnerable: Ints, otherwise: Floats, barred: Collec
     Of classes that are not vulnerable each vulnerable one needs to know only as many of the cheapest as there are
     vulnerable ones: the others cannot take them all. Where these are very many, `_NEAREST` must do for each.
     """
-    costs, told = Costs.of(state.data, state.recoding), state.told
+    costs, stated = Costs.of(state.data, state.recoding), state.stated
     at_risk = np.zeros(len(state.recoding.shown), dtype=np.bool_)
     at_risk[vulnerable] = True
     pairs: list[Ints] = [np.zeros((0, 2), dtype=np.int64)]
     found: list[Floats] = [np.zeros(0)]
     for one in vulnerable.tolist():
-        fits = told.fitting(one)
+        fits = stated.fitting(one)
         # A pair of two vulnerable classes is listed once.
         fits[: one + 1] &= ~at_risk[: one + 1]
         for pair in barred:
@@ -145,14 +145,14 @@ def fewest_values(state: State, index: int, allowed: Sequence[str]) -> Blanks | 
 
 
 def _tries(members: pl.DataFrame, effective: Sequence[Rule], allowed: Sequence[str]) -> Iterator[Blanks]:
-    """Combinations of attributes: the values of those who meet an effective rule, then all values."""
+    """Combinations of attributes: values of records that meet a rule in effect, then all values."""
     met = [(rule, semantic_rules.outcomes(members, rule) == 1) for rule in effective]
     names = [name for name in allowed if name in members.columns]
     there = {name: members[name].is_not_null().to_numpy() for name in names}
     sizes = range(1, len(names) + 1) if len(names) <= _TOGETHER else (1, len(names))
     for chosen in (some for size in sizes for some in combinations(names, size)):
         yield {
-            name: np.any([told for rule, told in met if name in rule.attributes], axis=0) & there[name]
+            name: np.any([stated for rule, stated in met if name in rule.attributes], axis=0) & there[name]
             for name in chosen
         }
         yield {name: there[name] for name in chosen}
@@ -208,9 +208,9 @@ def changed(state: State, change: Change, sensitive: Mapping[str, Attribute]) ->
     roomy, after = shifted(state.sensitive[change.attribute], change)
     state = replace(state, sensitive={**state.sensitive, change.attribute: roomy})
     about = [place for place, rule in enumerate(state.rules) if change.attribute in rule.attributes]
-    concerned = np.flatnonzero(state.told.effective[about].any(axis=0))
+    concerned = np.flatnonzero(state.stated.effective[about].any(axis=0))
     tried = _moved(state, change.attribute, after, concerned)
-    helped = concerned[~tried.told.effective[about][:, concerned].any(axis=0)]
+    helped = concerned[~tried.stated.effective[about][:, concerned].any(axis=0)]
     return _moved(state, change.attribute, after, helped), helped
 
 

@@ -171,7 +171,7 @@ def match(options: Options) -> Matching:
 
 
 def _uncontested(options: Options, found: Matching) -> bool:
-    """Whether greedy gave every class its own cheapest, and no pair serves two: nothing can be better then."""
+    """Whether every class has its own cheapest action and none is shared: then it is optimal."""
     cheapest = options.fallback.copy()
     place = {int(index): number for number, index in enumerate(options.vulnerable)}
     for (one, other), cost in zip(options.pairs.tolist(), options.costs.tolist(), strict=True):

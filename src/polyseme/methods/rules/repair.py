@@ -25,7 +25,7 @@ from polyseme.methods.rules.actions import (
     silent_attributes,
 )
 from polyseme.methods.rules.pairs import Matching, Options, class_losses, match
-from polyseme.methods.rules.state import CHANGE, Asked, Book, State
+from polyseme.methods.rules.state import CHANGE, Book, Requested, State
 from polyseme.models.semantic_rules import Rule
 
 __all__ = ["anonymized", "effective_rules"]
@@ -37,14 +37,14 @@ _GENERALIZE = "generalize"
 def effective_rules(goal: Goal, data: Microdata, recoding: Recoding) -> State:
     """Extraction: which rules of a goal are effective on which classes.
 
-    See `told.effective` and `vulnerable`.
+    See `stated.effective` and `vulnerable`.
     """
     return State(data, _rules(goal), recoding, data.sensitive)
 
 
-def anonymized(task: Task, asked: Asked) -> Recoding:
+def anonymized(task: Task, requested: Requested) -> Recoding:
     """Start, change values where requested, then the cheaper of local actions and generalizing."""
-    work = _Work(task, asked, _others(task.goal), _rules(task.goal))
+    work = _Work(task, requested, _others(task.goal), _rules(task.goal))
     if not work.rules:
         hint = "models: [{semantic-rules: {rules: [{never-all: {...}}]}}]"
         raise PolicyError(Problem("$.models", "the method rules needs semantic rules, and there are none", hint))
@@ -54,10 +54,10 @@ def anonymized(task: Task, asked: Asked) -> Recoding:
     state, others = work.changed(start, book)
     if not len(state.vulnerable):
         return work.finished(state, book)
-    if _GENERALIZE in asked.actions:
+    if _GENERALIZE in requested.actions:
         book.found(state, _GENERALIZE)
     local, failure = work.locally(state, others, book)
-    whole = work.generalized(state, others) if _GENERALIZE in asked.actions else None
+    whole = work.generalized(state, others) if _GENERALIZE in requested.actions else None
     if whole is None:
         if local is None:
             raise ImpossibleError(failure)
@@ -85,17 +85,17 @@ class _Work:
     """The task taken apart."""
 
     task: Task
-    asked: Asked
+    requested: Requested
     others: Goal
     rules: tuple[Rule, ...]
 
     def started(self) -> Recoding:
         """The classes to start from."""
         data = self.task.data
-        if self.asked.start is None:
+        if self.requested.start is None:
             none = np.zeros(data.records, dtype=np.bool_)
             return Recoding.of_levels(data, [0] * len(data.ladders), none, None, None)
-        name, parameters = self.asked.start
+        name, parameters = self.requested.start
         return self._grouped(name, parameters, self.task.data, self.others)
 
     def _grouped(self, name: str, parameters: Mapping[str, Any], data: Microdata, goal: Goal) -> Recoding:
@@ -126,7 +126,7 @@ class _Work:
     # -- changing values -------------------------------------------------------------------------------------------
 
     def changed(self, state: State, book: Book) -> tuple[State, Goal]:
-        change = self.asked.change
+        change = self.requested.change
         if change is None:
             return state, self.others
         after, helped = changed(state, change, self.task.sensitive)
@@ -164,7 +164,7 @@ class _Work:
             rules, demands=(*others.demands, *rules.demands), sensitive={**others.sensitive, **rules.sensitive}
         )
         try:
-            return replace(state, recoding=self._grouped("full-domain", self.asked.searched, data, goal))
+            return replace(state, recoding=self._grouped("full-domain", self.requested.searched, data, goal))
         except ImpossibleError:
             return None
 
@@ -192,9 +192,9 @@ class _Work:
 
     def _alternative(self, state: State, others: Goal, index: int) -> _Alternative:
         blanks = None
-        if "suppress-values" in self.asked.actions:
+        if "suppress-values" in self.requested.actions:
             blanks = fewest_values(state, index, silent_attributes(state, others))
-        records = float(state.recoding.sizes[index]) if "suppress-records" in self.asked.actions else np.inf
+        records = float(state.recoding.sizes[index]) if "suppress-records" in self.requested.actions else np.inf
         values = np.inf if blanks is None else self.values(sum(int(lost.sum()) for lost in blanks.values()))
         return _Alternative(index, records, values, blanks)
 
@@ -206,7 +206,7 @@ class _Work:
         barred: list[tuple[int, int]] = []
         while True:
             options = options_of(state, vulnerable, otherwise, barred)
-            if "merge" not in self.asked.actions:
+            if "merge" not in self.requested.actions:
                 options = replace(options, pairs=options.pairs[:0], costs=options.costs[:0])
             found = match(options)
             pairs = [(int(one), int(other)) for one, other in options.pairs[found.pairs]]
@@ -226,7 +226,7 @@ class _Work:
                 "suppress-records": item.records,
             }
             for action, cost in costs.items():
-                if action in self.asked.actions:
+                if action in self.requested.actions:
                     book.note(state, item.index, action, cost)
 
     def _without_partner(
@@ -249,7 +249,7 @@ class _Work:
         return (None, problems) if problems else (after, [])
 
     def _broken(self, after: State, others: Goal, vulnerable: Ints, before: State) -> list[Problem]:
-        """What stands in the way although every class had an action: nothing is left, or a model no longer holds."""
+        """Why a repair failed although every class had an action: no records left or a broken model."""
         if not len(after.recoding.shown):
             return [self._problem(before, int(index), "every record would be left out") for index in vulnerable[:5]]
         if not _fine(others, after.recoding, self.task.data):
@@ -261,12 +261,12 @@ class _Work:
     def _problem(self, state: State, index: int, why: str = "") -> Problem:
         rule, size = state.effective_on(index)[0], int(state.recoding.sizes[index])
         what = f"effective on a class of {size:,} records, and no allowed action changes that"
-        told = state.told
+        stated = state.stated
         place = state.rules.index(rule)
-        if not told.otherwise[place].any():
+        if not stated.otherwise[place].any():
             hint = "no published record says otherwise, so no class can: drop or narrow the rule"
         else:
-            missing = [action for action in ("merge", "suppress-records") if action not in self.asked.actions]
+            missing = [action for action in ("merge", "suppress-records") if action not in self.requested.actions]
             hint = f"allow {missing[-1]}" if missing else "drop or narrow the rule"
         return Problem(f"rule '{rule.name}'", f"{what}; {why}" if why else what, hint)
 
