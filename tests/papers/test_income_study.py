@@ -118,12 +118,12 @@ def test_no_setting_beats_the_demo(demo_policy: Policy) -> None:
 
 def test_a_learner_of_the_demo_is_told_by_sex_and_age(demo_policy: Policy) -> None:
     """The columns that decide the stratum are part of what groups are called, also where no other column tells more."""
-    told = ps.plan(demo_policy, data=with_age_bands(income_table(20_000))).attributes[0].learner
-    assert told is not None
-    assert told.by == ("sex", "age")
-    assert told.conditional is not None
-    assert told.conditional.group.startswith("sex = ")
-    assert told.conditional.after == pytest.approx(0.5, abs=0.02)
+    reported = ps.plan(demo_policy, data=with_age_bands(income_table(20_000))).attributes[0].learner
+    assert reported is not None
+    assert reported.by == ("sex", "age")
+    assert reported.conditional is not None
+    assert reported.conditional.group.startswith("sex = ")
+    assert reported.conditional.after == pytest.approx(0.5, abs=0.02)
 
 
 def test_plans_show_the_span_of_the_truth_probability(demo_policy: Policy) -> None:
@@ -148,12 +148,12 @@ def test_what_readers_learn_is_judged_where_every_group_has_a_design_of_its_own(
     (tmp_path / "statistics.csv").write_text(income_statistics())
     made = Policy.loads(DEMO_POLICY, tmp_path)
     release = ps.anonymize(with_age_bands(income_table(20_000)), made, warn=lambda text: None)
-    told = ps.verify(release).learners["income"]
-    learnt = told.conditional
-    assert learnt is not None
-    assert learnt.low is not None
-    assert learnt.high is not None
+    reported = ps.verify(release).learners["income"]
+    learned = reported.conditional
+    assert learned is not None
+    assert learned.low is not None
+    assert learned.high is not None
     # The law says 0.500: the promise is kept, and chance must not call it broken.
-    assert learnt.low <= 0.5 <= learnt.high
-    assert learnt.high - learnt.low < 0.08
-    assert not told.above
+    assert learned.low <= 0.5 <= learned.high
+    assert learned.high - learned.low < 0.08
+    assert not reported.above

@@ -99,15 +99,15 @@ def test_a_stopped_run_goes_on(tmp_path: Path) -> None:
 def test_a_killed_command_goes_on(how: signal.Signals, tmp_path: Path) -> None:
     """Whatever was measured when the process died is kept, and the rest comes out the same."""
     out = tmp_path / "pages"
-    asked = ["reproduce", "mse", "--quick", "--jobs", "1", "--out", str(out)]
-    running = subprocess.Popen([sys.executable, "-m", "polyseme", *asked], stderr=subprocess.DEVNULL)
+    requested = ["reproduce", "mse", "--quick", "--jobs", "1", "--out", str(out)]
+    running = subprocess.Popen([sys.executable, "-m", "polyseme", *requested], stderr=subprocess.DEVNULL)
     kept = out / "points" / "mse.jsonl"
     while running.poll() is None and not (kept.exists() and kept.read_bytes().endswith(b"\n")):
         time.sleep(0.01)
     running.send_signal(how)
     running.wait(60)
     before = kept.read_text(encoding="utf-8").splitlines()
-    again = CliRunner().invoke(cli, asked)
+    again = CliRunner().invoke(cli, requested)
     assert again.exit_code == 0, again.output
     after = kept.read_text(encoding="utf-8").splitlines()
     assert after[: len(before)] == before
@@ -247,8 +247,8 @@ def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
 def test_no_two_series_look_the_same() -> None:
     names = ["the limit", *(f"method {number}" for number in range(20)), "ours", "ours, smooth", "original"]
     looks = look_of(names)
-    assert len({(look.colour, look.dash) for look in looks.values()}) == len(names)
-    assert (looks["ours"].colour, looks["the limit"].colour) == ("c0", "c8")
+    assert len({(look.color, look.dash) for look in looks.values()}) == len(names)
+    assert (looks["ours"].color, looks["the limit"].color) == ("c0", "c8")
 
 
 def test_charts_escape_names_and_have_no_nonsense() -> None:

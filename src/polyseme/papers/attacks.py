@@ -139,7 +139,7 @@ BROKEN = Claim(
     "Against Algorithm 1 some attack does",
     f"Reproduced if some mean success is more than {ROOM} above its bound beyond its interval; else not reproduced.",
 )
-LEARNT = Claim(
+LEARNED = Claim(
     "ours",
     "An attacker who learns from the release is right more often than 1/l, whatever the method",
     "Reproduced if the better of two learners is, beyond its interval, for every method; with a correction if for "
@@ -148,7 +148,7 @@ LEARNT = Claim(
 
 
 def judge(results: Results) -> list[Finding]:
-    return [_meaning(results), _kept(results), _broken(results), _learnt(results)]
+    return [_meaning(results), _kept(results), _broken(results), _learned(results)]
 
 
 def _meaning(results: Results) -> Finding:
@@ -185,7 +185,7 @@ def _broken(results: Results) -> Finding:
     return Finding(BROKEN, verdict, f"Above what was promised: {words or 'none'}.")
 
 
-def _learnt(results: Results) -> Finding:
+def _learned(results: Results) -> Finding:
     best: dict[str, Row] = {}
     for row in results.pick(PANEL, SUCCESS):
         if row.x in LEARNERS and (row.series not in best or row.value > best[row.series].value):
@@ -201,7 +201,7 @@ def _learnt(results: Results) -> Finding:
         "people. Where errors are about the same, uniform decoys tell a learner more than groups do."
     )
     some = Verdict.CORRECTED if any(above) else Verdict.NOT_REPRODUCED
-    return Finding(LEARNT, Verdict.REPRODUCED if all(above) else some, text)
+    return Finding(LEARNED, Verdict.REPRODUCED if all(above) else some, text)
 
 
 def exhibits(results: Results) -> list[Exhibit]:
@@ -234,7 +234,7 @@ STUDY = Study(
     ),
     grid=grid,
     measure=measure,
-    claims=(MEANING, KEPT, BROKEN, LEARNT),
+    claims=(MEANING, KEPT, BROKEN, LEARNED),
     judge=judge,
     exhibits=exhibits,
     edition=2,

@@ -36,7 +36,16 @@ from polyseme.privacy.analysis.closeness import subsets
 from polyseme.privacy.calibration import expected_l2
 from polyseme.semantics.distances.ground import Ground
 
-__all__ = ["algorithm_one", "largest_p", "posteriors", "random_table", "rating", "rating_table", "value_groups"]
+__all__ = [
+    "algorithm_one",
+    "algorithm_one_as_printed",
+    "largest_p",
+    "posteriors",
+    "random_table",
+    "rating",
+    "rating_table",
+    "value_groups",
+]
 
 _HALVINGS = 60
 """The precision of a double: p lies between 0 and 1."""
@@ -78,6 +87,23 @@ def algorithm_one(
     size = len(prior)
     etas = range(smallest, (size - 1 if largest is None else largest) + 1)
     pairs = [(largest_p(prior, eta, t, ground), eta) for eta in etas]
+    return min(pairs, key=lambda pair: float(expected_l2(1.0, size, pair[1], pair[0])))
+
+
+def algorithm_one_as_printed(prior: Floats, t: float, ground: Ground) -> tuple[float, int]:
+    """Algorithm 1 as printed.
+
+    Lines 8 to 10 keep the p of every single set, line 13 the best of all of them.
+    """
+    size, pairs = len(prior), []
+    for eta in range(1, size):
+        for place in range(len(subsets(size, eta))):
+            low, high = 0.0, 1.0
+            for _ in range(_HALVINGS):
+                middle = (low + high) / 2.0
+                far = float(ground.work(posteriors(prior, eta, middle)[place] - prior))
+                low, high = (middle, high) if far <= t else (low, middle)
+            pairs.append((low, eta))
     return min(pairs, key=lambda pair: float(expected_l2(1.0, size, pair[1], pair[0])))
 
 

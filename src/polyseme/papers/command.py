@@ -1,6 +1,8 @@
 """The whole of `polyseme reproduce`: which studies, what is missing, measuring, pages.
 
-There is a page for each study with its numbers as CSV, and an index with a line for every claim.
+There is a page for each study with its numbers as CSV, and an index with a line for every claim and every item of the
+papers; `claims.json` has both for programs. A folder holds quick pages or full ones, never both, and every file says
+which. Files are the same in every run but for `times.csv`, the studies of times, and the order of lines in `points/`.
 
 Pages look like the report of a release: they take over its style sheet. They run no script and fetch nothing.
 """
@@ -9,10 +11,12 @@ from __future__ import annotations
 
 import csv
 import io
+import json
+import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, dataclass, fields, replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -26,10 +30,10 @@ from polyseme.kernel.files import whole_file
 from polyseme.kernel.version import __version__
 from polyseme.kernel.work import Cancellation
 from polyseme.papers.adult import find_adult
-from polyseme.papers.index import ERRATA, SHOWN, label
+from polyseme.papers.index import ERRATA, ITEMS, Item, place_of
 from polyseme.papers.plots import LINE_STYLE, Look, chart, look_of, number, picture, swatch
 from polyseme.papers.runner import STUDIES, Outcome, Progress, kept_outcome, measure, missing
-from polyseme.papers.sensitive_qids.census import find_census
+from polyseme.papers.sensitive_qids.census import census_name, find_census
 from polyseme.papers.study import (
     BY_SETTING,
     SETTING_BY_SETTING,
@@ -60,7 +64,7 @@ a { color: var(--accent); }
 def write_study(out: Path, outcome: Outcome, notes: Sequence[str] = ()) -> list[Finding]:
     """Write the page and the numbers of a study; returns what came of its claims."""
     findings = outcome.study.findings(outcome.results)
-    _write(out / f"{outcome.study.name}.csv", _csv(outcome.results))
+    _write(out / f"{outcome.study.name}.csv", _csv(outcome))
     _write(out / f"{outcome.study.name}.html", _study_page(outcome, findings, notes))
     for name, svg in _pictures(outcome):
         _write(out / "pictures" / name, svg)
@@ -75,7 +79,8 @@ def _pictures(outcome: Outcome) -> Iterator[tuple[str, str]]:
     for place, figure in enumerate(figures, 1):
         rows = figure.rows(results)
         if rows:
-            yield f"{study.name}-{place}.svg", picture(figure, rows, looks)
+            title = f"{figure.title or figure.panel} (quick run)" if outcome.quick else figure.title
+            yield f"{study.name}-{place}.svg", picture(replace(figure, title=title), rows, looks)
 
 
 def write_index(
@@ -97,17 +102,17 @@ def write_index(
             tally=[(verdict.value.capitalize(), tally[verdict]) for verdict in Verdict if tally[verdict]],
             quick=quick,
             found=found,
-            shown=[(label(one), one, one.study in findings) for one in SHOWN],
+            items=[(one, one.study in findings, one.verdicts(findings)) for one in ITEMS],
             errata=[(one, one.study in findings) for one in ERRATA],
-            studies=[
-                (study, outcome, _time(outcome) if outcome else _why_not(study, sources)) for study, outcome in studies
-            ],
+            studies=[(study, outcome, "" if outcome else _why_not(study, sources)) for study, outcome in studies],
             claims_table=_claims(linked),
             version=__version__,
         )
     )
     _write(out / "index.html", page)
-    _write(out / "claims.csv", _claims_csv(linked))
+    _write(out / "claims.csv", _claims_csv(linked, quick))
+    _write(out / CLAIMS, _claims_json(studies, findings, quick, sources))
+    _write(out / "times.csv", _times(studies))
 
 
 def _why_not(study: Study, sources: Sources) -> str:
@@ -121,16 +126,81 @@ def _write(file: Path, text: str) -> None:
         partial.write_text(text, encoding="utf-8")
 
 
-def _csv(results: Results) -> str:
-    return _lines([[field.name for field in fields(Row)], *(astuple(row) for row in results.rows)])
+def _csv(outcome: Outcome) -> str:
+    run, rows = run_name(outcome.quick), outcome.results.rows
+    return _lines([[*(field.name for field in fields(Row)), "run"], *((*astuple(row), run) for row in rows)])
 
 
-def _claims_csv(linked: Sequence[tuple[Finding, str]]) -> str:
+def run_name(quick: bool) -> str:
+    """What files call a run."""
+    return "quick" if quick else "full"
+
+
+def _claims_csv(linked: Sequence[tuple[Finding, str]], quick: bool) -> str:
+    run = run_name(quick)
     rows = [
-        [found.claim.where, found.claim.says, found.verdict.value, found.because, found.claim.rule, name]
+        [found.claim.where, found.claim.says, found.verdict.value, found.because, found.claim.rule, name, run]
         for found, name in linked
     ]
-    return _lines([["where", "claim", "verdict", "because", "rule", "study"], *rows])
+    return _lines([["where", "claim", "verdict", "because", "rule", "study", "run"], *rows])
+
+
+def _claims_json(
+    studies: Sequence[tuple[Study, Outcome | None]],
+    findings: Mapping[str, Sequence[Finding]],
+    quick: bool,
+    sources: Sources,
+) -> str:
+    """Every claim with paper, item, rule, numbers and verdict; all items; what was not run."""
+    document = {
+        "format": 1,
+        "version": __version__,
+        "run": run_name(quick),
+        "data": {"adult": sources.adult is not None, "census": census_name(sources.census)},
+        "claims": [_claim(name, finding) for name, found in findings.items() for finding in found],
+        "index": [_item(one, findings) for one in ITEMS],
+        "not_run": {study.name: _why_not(study, sources) for study, outcome in studies if outcome is None},
+    }
+    return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _claim(study: str, finding: Finding) -> dict[str, Any]:
+    paper, item = place_of(finding.claim.where)
+    return {
+        "paper": paper,
+        "item": item,
+        "claim": finding.claim.says,
+        "rule": _whole_rule(finding.claim.rule),
+        "verdict": finding.verdict.value,
+        "because": finding.because,
+        "study": study,
+        "steady": STUDIES[study].steady,
+        "numbers": [_number(row) for row in finding.numbers],
+    }
+
+
+def _whole_rule(rule: str) -> str:
+    """The rule without words that another page explains."""
+    return rule.replace(BY_SETTING, SETTING_BY_SETTING)
+
+
+def _number(row: Row) -> dict[str, Any]:
+    """A row; null for what is no finite number."""
+    values = {field.name: getattr(row, field.name) for field in fields(Row)}
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in values.items()
+    }
+
+
+def _item(one: Item, findings: Mapping[str, Sequence[Finding]]) -> dict[str, Any]:
+    verdicts = {"verdicts": one.verdicts(findings)}
+    return {field.name: getattr(one, field.name) for field in fields(Item)} | verdicts
+
+
+def _times(studies: Sequence[tuple[Study, Outcome | None]]) -> str:
+    """How long each study took on one core: the one file that differs from run to run."""
+    rows = [[study.name, len(done.points), f"{done.seconds:.1f}"] for study, done in studies if done is not None]
+    return _lines([["study", "points", "seconds"], *rows])
 
 
 def _lines(rows: Sequence[Sequence[Any]]) -> str:
@@ -154,7 +224,6 @@ def _study_page(outcome: Outcome, findings: Sequence[Finding], notes: Sequence[s
             by_setting=_by_setting(study),
             settings=_settings(outcome),
             repeats=_repeats(outcome),
-            seconds=_time(outcome),
             exhibits=[_drawn(exhibit, results, looks) for exhibit in study.exhibits(results)],
             tables=_tables(results),
             version=__version__,
@@ -210,11 +279,6 @@ def _repeats(outcome: Outcome) -> str:
     return ", ".join(f"{repeats:,}" if repeats else "none, the numbers are exact" for repeats in numbers)
 
 
-def _time(outcome: Outcome) -> str:
-    seconds = outcome.seconds
-    return f"{seconds / 60:.1f} min" if seconds >= 90 else f"{seconds:.1f} s"
-
-
 @cache
 def _environment() -> jinja2.Environment:
     environment = environment_of("polyseme", "papers")
@@ -236,6 +300,7 @@ def _style() -> Markup:
 
 
 _DATA = ("adult", "census")
+CLAIMS = "claims.json"
 _KEPT = "points"
 """The folder of what is measured already, in the folder of the pages."""
 
@@ -286,6 +351,7 @@ def prepare(names: Sequence[str], out: Path, quick: bool, data: dict[str, str]) 
         raise QuestionError(unknown)
     studies = chosen_studies(names)
     _refuse_foreign(out)
+    _refuse_other_run(out, quick)
     folder, adult = find_adult(data.get("adult"), out / "data" / "adult")
     file, census = find_census(data.get("census"))
     sources = Sources(folder, file)
@@ -332,3 +398,22 @@ def _refuse_foreign(out: Path) -> None:
         raise InvalidInput(f"{out}: a file, not a folder", "choose another place")
     if out.is_dir() and any(out.iterdir()) and not (out / _KEPT).is_dir():
         raise InvalidInput(f"{out}: holds other files, and no studies", "choose another folder, or an empty one")
+
+
+def _refuse_other_run(out: Path, quick: bool) -> None:
+    """Quick pages beside full ones would be taken for each other."""
+    run = _run_in(out / CLAIMS)
+    if run not in (None, run_name(quick)):
+        again = "leave out --quick" if quick else "say --quick"
+        raise InvalidInput(f"{out}: holds the pages of a {run} run", f"choose another folder, or {again}")
+
+
+def _run_in(file: Path) -> str | None:
+    """Which run a folder has the pages of; None where it has none."""
+    if not file.exists():
+        return None
+    try:
+        run = json.loads(file.read_text(encoding="utf-8"))["run"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    return str(run)

@@ -222,7 +222,7 @@ def _sets(table: Coded, d: int, repeats: int, stream: SystemStream) -> list[Row]
 
 
 def _mondrian_error(table: Coded, rows: dict[str, np.ndarray], columns: tuple[str, ...]) -> float:
-    """Classes with at least two educations each, their records spread evenly over the box that each class shows."""
+    """Error of classes with two educations each, records spread evenly over their boxes."""
     data = _microdata(table, rows, columns)
     goal = Goal.of([{"distinct-diversity": {"l": 2}}], data)
     classes = mondrian(data, goal, SystemStream.seeded(0)).classes
@@ -242,7 +242,7 @@ def _microdata(table: Coded, rows: dict[str, np.ndarray], columns: tuple[str, ..
 
 
 def _spread(table: Coded, rows: dict[str, np.ndarray], classes: Ints) -> Floats:
-    """The table that classes show: a record is anywhere between the least and the largest age of its class."""
+    """The table that classes show: ages are uniform between the extremes of the class."""
     age, woman = rows["age"].astype(np.int64), (rows["sex"] == "Female").astype(np.int64)
     many = int(classes.max()) + 1
     low, high = np.full(many, 200), np.zeros(many, dtype=np.int64)
@@ -326,7 +326,7 @@ def _like(results: Results) -> Finding:
 
 
 def _off(results: Results, panel: str, series: str) -> Row:
-    """How far the bars of a histogram are from the original's on average; limits from the intervals of the bars."""
+    """Mean distance of a histogram's bars from the original's, with limits from their intervals."""
     true, rows = results.line(panel, PEOPLE, ORIGINAL), results.pick(panel, PEOPLE, series)
     value = float(np.mean([abs(row.value - true[row.x].value) for row in rows]))
     half = float(np.sqrt(np.sum([(row.high - row.value) ** 2 for row in rows])) / len(rows))

@@ -1,175 +1,91 @@
-"""Every figure, table and erratum of the five papers: the study that shows it, or why none.
+"""Every numbered item, claim and erratum of the five papers: its place, and what judges it.
 
-The index lists them, and a test holds the list to the numbers that each paper counts up to, so that nothing is left
-out without a reason.
+`data/index.csv` lists them: definitions, theorems, algorithms, equations, examples, tables, figures, and claims by
+their sections. A line names the code, and the study and claims that judge it, or says why none does. A test compares
+it with a list typed from the papers and imports every name, so that nothing is left out without a reason.
 """
 
 from __future__ import annotations
 
+import csv
+import importlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 
-__all__ = ["ERRATA", "SHOWN", "Erratum", "Shown", "label"]
+from polyseme.papers.study import Finding
 
-JOURNAL, CONFERENCE, QIDS, LE, RULES = "journal", "conference", "sensitive QIDs", "(l, e)", "rules"
+__all__ = ["ERRATA", "ITEMS", "PAPERS", "Erratum", "Item", "located", "place_of"]
+
+PAPERS = JOURNAL, CONFERENCE, QIDS, LE, RULES = "journal", "conference", "sensitive QIDs", "(l, e)", "rules"
 
 
 @dataclass(frozen=True)
-class Shown:
-    """A figure or a table.
+class Item:
+    """Something that a paper numbers, or that it claims.
 
-    number  as the paper counts
-    study   the one that reproduces it; empty where none does
-    about   what it shows, or why no study has it
+    kind     definition, theorem, lemma, algorithm, equation, example, table, figure or claim
+    number   as the paper counts, of a claim its section
+    says     what it is about
+    code     where the product has it: modules and names, `polyseme.models.closeness:check`
+    study    the study that judges it; empty where none does
+    claims   the places of the claims of that study that do
+    reason   why none does
     """
 
     paper: str
     kind: str
-    number: int
-    about: str
-    study: str = ""
+    number: str
+    says: str
+    code: tuple[str, ...]
+    study: str
+    claims: tuple[str, ...]
+    reason: str
+
+    @property
+    def label(self) -> str:
+        """What pages call it."""
+        return f"{self.paper}, {self.kind} {self.number}"
+
+    def verdicts(self, findings: Mapping[str, Sequence[Finding]]) -> list[str]:
+        """What a run made of it; nothing where its study was not run."""
+        return [one.verdict.value for one in findings.get(self.study, ()) if one.claim.where in self.claims]
 
 
-def label(shown: Shown) -> str:
-    """What the index calls it.
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(part for part in text.split("; ") if part)
 
-    >>> label(Shown("journal", "Figure", 6, "", ""))
-    'journal, Figure 6'
+
+def _read() -> tuple[Item, ...]:
+    text = files("polyseme.papers").joinpath("data", "index.csv").read_text(encoding="utf-8")
+    return tuple(_item(line) for line in csv.DictReader(text.splitlines()))
+
+
+def _item(line: Mapping[str, str]) -> Item:
+    code, claims = _listed(line["code"]), _listed(line["claims"])
+    return Item(line["paper"], line["kind"], line["number"], line["says"], code, line["study"], claims, line["reason"])
+
+
+ITEMS: tuple[Item, ...] = _read()
+
+
+def place_of(where: str) -> tuple[str, str]:
+    """The paper of a claim and its place there.
+
+    >>> place_of("(l, e), Eq. 7"), place_of("ours")
+    (('(l, e)', 'Eq. 7'), ('ours', ''))
     """
-    return f"{shown.paper}, {shown.kind} {shown.number}"
+    paper = next((name for name in PAPERS if where.startswith(name)), where)
+    return paper, where[len(paper) :].removeprefix(",").strip()
 
 
-def _shown(paper: str, kind: str, listed: dict[int, tuple[str, str]]) -> tuple[Shown, ...]:
-    return tuple(Shown(paper, kind, number, about, study) for number, (about, study) in listed.items())
-
-
-_DRAWING = "a drawing, it holds no data"
-_EXAMPLES = "printed-examples"
-
-SHOWN: tuple[Shown, ...] = (
-    *_shown(
-        JOURNAL,
-        "Figure",
-        {
-            1: (_DRAWING, ""),
-            2: ("a tree of incomes, to explain distances; " + _DRAWING, ""),
-            3: ("a semilattice of incomes, to explain distances; " + _DRAWING, ""),
-            4: ("values left for the second decoy", _EXAMPLES),
-            5: (_DRAWING, ""),
-            6: ("violation probability over F, l and d", "violation-theory"),
-            7: ("the tree of education, given as a data file", "histograms"),
-            8: ("histograms of income", "histograms"),
-            9: ("histograms of Adult education", "histograms"),
-            10: ("histograms of Adult fnlwgt", "histograms"),
-            11: ("errors on income", "mse"),
-            12: ("errors on Adult education", "mse"),
-            13: ("errors on Adult fnlwgt", "mse"),
-            14: ("measured violations over l", "violation-measured"),
-            15: ("measured violations over d", "violation-measured"),
-        },
-    ),
-    *_shown(
-        JOURNAL,
-        "Table",
-        {
-            1: ("seven patients", _EXAMPLES),
-            2: ("they, 2-anonymous", _EXAMPLES),
-            3: ("they, 2-diverse", _EXAMPLES),
-            4: ("they, by Anatomy", _EXAMPLES),
-            5: ("they, by Anatomy", _EXAMPLES),
-            6: ("symbols, no data", ""),
-            7: ("they, (2, 4)-semantically diverse", _EXAMPLES),
-            8: ("1,000 people by obesity", "worked-example"),
-            9: ("what they report", "worked-example"),
-            10: ("what is estimated", "worked-example"),
-            11: ("sizes of the data sets", _EXAMPLES),
-            12: ("pairs of algorithms", "mse"),
-        },
-    ),
-    *_shown(
-        CONFERENCE,
-        "Figure",
-        {
-            1: ("not in the text at hand, before the experiments", ""),
-            2: ("not in the text at hand, before the experiments", ""),
-            3: ("histograms of generated diseases", "mondrian"),
-            4: ("histograms of generated incomes", "mondrian"),
-            5: ("errors on generated diseases", "mondrian"),
-            6: ("errors on generated incomes", "mondrian"),
-            7: ("Adult at (2, 4), beside Mondrian", "mondrian"),
-        },
-    ),
-    *_shown(
-        QIDS,
-        "Figure",
-        {
-            1: ("distances over l on Adult", "sensitive-qids-l"),
-            2: ("distances over l on the US Census", "sensitive-qids-l"),
-            3: ("distances over t on Adult", "sensitive-qids-t"),
-            4: ("distances over t on the US Census", "sensitive-qids-t"),
-            5: ("time to anonymize", "sensitive-qids-time"),
-            6: ("time to reconstruct", "sensitive-qids-time"),
-            7: ("age and occupation at l = 5", "sensitive-qids-table"),
-        },
-    ),
-    *_shown(
-        QIDS,
-        "Table",
-        {
-            1: ("eight patients", _EXAMPLES),
-            2: ("they, anonymized in three ways", _EXAMPLES),
-            3: ("one record with its decoys", _EXAMPLES),
-            4: ("the eight patients with decoys", _EXAMPLES),
-            5: ("sets of all values, to make a point about closeness; it holds no data", ""),
-        },
-    ),
-    *_shown(
-        LE,
-        "Figure",
-        {
-            1: ("the tree of diseases", _EXAMPLES),
-            2: ("information loss over n", "le"),
-            3: ("information loss over l", "le"),
-            4: ("diversity degree over n", "le"),
-            5: ("diversity degree over l", "le"),
-            6: ("time over n", "le"),
-            7: ("time over l", "le"),
-        },
-    ),
-    *_shown(
-        LE,
-        "Table",
-        {
-            1: ("nine patients", _EXAMPLES),
-            2: ("they, 3-diverse", _EXAMPLES),
-            3: ("they, 3-diverse", _EXAMPLES),
-            4: ("they, (3, 1)-diverse", _EXAMPLES),
-            5: ("they, (3, 1)-diverse", _EXAMPLES),
-            6: ("attributes of Adult", _EXAMPLES),
-        },
-    ),
-    *_shown(
-        RULES,
-        "Figure",
-        {
-            1: ("an algorithm, no data", ""),
-            2: ("average class size over L", "rules"),
-            3: ("discernibility over L", "rules"),
-        },
-    ),
-    *_shown(
-        RULES,
-        "Table",
-        {
-            1: ("nine patients", _EXAMPLES),
-            2: ("they, 3-diverse", _EXAMPLES),
-            3: ("a 3-diverse table", _EXAMPLES),
-            4: ("rules and actions on it", _EXAMPLES),
-            5: ("what the actions make of it", _EXAMPLES),
-            6: ("attributes of Adult", _EXAMPLES),
-            7: ("groups of occupations", _EXAMPLES),
-        },
-    ),
-)
+def located(name: str) -> object:
+    """What a line of the index names; an error where the product has no such thing."""
+    module, _, inside = name.partition(":")
+    found: object = importlib.import_module(module)
+    for part in inside.split("."):
+        found = getattr(found, part) if part else found
+    return found
 
 
 @dataclass(frozen=True)
@@ -188,6 +104,7 @@ class Erratum:
     where: str = ""
 
 
+_EXAMPLES = "printed-examples"
 _NO_NUMBER = "a slip of notation that no number shows"
 
 ERRATA: tuple[Erratum, ...] = (
@@ -214,6 +131,20 @@ ERRATA: tuple[Erratum, ...] = (
     Erratum(JOURNAL, "(3, 7) on 14 ranks", "in million yen", "histograms", "journal, 7.1"),
     Erratum(JOURNAL, "Equation 2 for any l", "exact at l = 2 only", "posterior", "journal, Eq. 2 and 5.3"),
     Erratum(JOURNAL, "one of l values cannot be told", "1/l breaks", "posterior", "journal, 5.1"),
+    Erratum(
+        JOURNAL,
+        "Example 1: 40K is in 30K-40K at e = 3",
+        "in 30K-50K, as in the example's own list",
+        _EXAMPLES,
+        "journal, Example 1 and Fig. 2",
+    ),
+    Erratum(
+        JOURNAL,
+        "Example 3: 30K-40K and 70K-80K are at distance three",
+        "four, by the depths of Example 1",
+        _EXAMPLES,
+        "journal, Example 3 and Fig. 2",
+    ),
     Erratum(CONFERENCE, "education at (2, 4)", "cannot be estimated", "mondrian", "conference, 7"),
     Erratum(LE, "the signs of Equation 7", "as in Definition 2", _EXAMPLES, "(l, e), Eq. 7"),
     Erratum(LE, "IL(t1) = 0.44", "0.667 by Equation 5", _EXAMPLES, "(l, e), Eq. 5"),
@@ -221,6 +152,13 @@ ERRATA: tuple[Erratum, ...] = (
     Erratum(LE, "similar values form buckets", "where leaves are equally deep", _EXAMPLES, "(l, e), III"),
     Erratum(LE, "74 ages in Table VI", "73 in its 32,561 records", _EXAMPLES, "(l, e), Table VI"),
     Erratum(QIDS, "Example 2: four classes each", "8, 5, 8 and 4", _EXAMPLES, "sensitive QIDs, Example 2"),
+    Erratum(
+        QIDS,
+        "Algorithm 1 keeps a p for every single set (line 10) and takes the best of all (line 13)",
+        "the least p over all sets of a size",
+        _EXAMPLES,
+        "sensitive QIDs, Algorithm 1",
+    ),
     Erratum(RULES, "the last two rows of Table 5", "10 more", _EXAMPLES, "rules, Tables 4-5"),
     Erratum(RULES, "Table 3 is entropy 3-diverse", "3 different values", _EXAMPLES, "rules, Table 3"),
     Erratum(RULES, "three groups of equal size", "4, 3 and 7 values", _EXAMPLES, "rules, Table 7"),

@@ -122,7 +122,7 @@ def _following(shares: Floats, l: int, d: int) -> Mechanism:
 
 
 def _worth(people: Population, mechanisms: list[Mechanism]) -> tuple[float, float | None]:
-    """How often a learner is right, and the root of the mean squared error of the shares of everybody."""
+    """How often a learner is right, and the root mean squared error of the overall shares."""
     reached, squares = 0.0, 0.0
     for weight, shares, mechanism in zip(people.weights, people.shares, mechanisms, strict=True):
         right, trace = success(mechanism, shares), expected_error(mechanism, shares)
@@ -133,7 +133,7 @@ def _worth(people: Population, mechanisms: list[Mechanism]) -> tuple[float, floa
 
 
 def _dial(l: int, d: int) -> list[Row]:
-    """Priors between the uniform and the conditional one: proportional to a power of the shares of a group."""
+    """Priors between uniform and conditional: proportional to a power of a group's shares."""
     people, rows = income_population(YEARS), []
     for alpha in _ALPHAS:
         reached, error = _worth(people, [_following(shares**alpha, l, d) for shares in people.shares])
@@ -143,12 +143,12 @@ def _dial(l: int, d: int) -> list[Row]:
 
 
 def _from_release(l: int, d: int, records: int, seed: int) -> list[Row]:
-    """Publish people with uniform decoys, learn from the release alone how incomes go with age and sex, and guess."""
+    """Publish with uniform decoys, learn incomes by age and sex from the release, and guess."""
     table, stream = income(records), SystemStream.seeded(seed)
     mechanism = _following(np.ones(table.size), l, d)
     sets = mechanism.sample(table.codes, stream)
-    learnt = most_likely(table, mechanism, sets)
-    weight = np.take_along_axis(learnt[table.cell], sets, axis=1) * mechanism.design.likelihood(sets)
+    learned = most_likely(table, mechanism, sets)
+    weight = np.take_along_axis(learned[table.cell], sets, axis=1) * mechanism.design.likelihood(sets)
     guess = sets[np.arange(records), weight.argmax(axis=1)]
     x = f"{l},{d}"
     return [
@@ -176,7 +176,7 @@ TEACHES = Claim(
 )
 LOWERED = Claim(
     "ours",
-    "Decoys that follow public statistics lower a learner's success towards the floor",
+    "Decoys that follow public statistics lower a learner's success toward the floor",
     "Reproduced if it is lower than with uniform decoys in every setting (exact), and nowhere below the floor; else "
     "not reproduced.",
 )

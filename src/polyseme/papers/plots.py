@@ -41,7 +41,7 @@ __all__ = [
 
 WIDTH, HEIGHT = 380, 250
 _LEFT, _RIGHT, _TOP, _BOTTOM = 52, 12, 12, 40
-_COLOURS = 9
+_COLORS = 9
 _DASHES = ("", "6 3", "2 3", "9 3 2 3", "12 4", "4 2 1 2", "3 5")
 """Fewer than colors, and no divisor of them: no two of the first 63 series look the same."""
 _OURS, _MARKS = (
@@ -69,7 +69,7 @@ svg.lines .bar { stroke-width: 1.2; }
 """
     + "\n".join(
         f"svg.lines .c{place} {{ stroke: var(--c{place}); }} svg.lines circle.c{place} {{ fill: var(--c{place}); }}"
-        for place in range(_COLOURS)
+        for place in range(_COLORS)
     )
     + "\nsvg.lines circle.hollow { fill: var(--ground); stroke-width: 1.4; }"
 )
@@ -82,13 +82,13 @@ class Look:
     place: int
 
     @property
-    def colour(self) -> str:
-        return f"c{self.place % _COLOURS}"
+    def color(self) -> str:
+        return f"c{self.place % _COLORS}"
 
     @property
     def mark(self) -> str:
         """The class of its dots: hollow where the color was taken before."""
-        return f"{self.colour} hollow" if self.place >= _COLOURS else self.colour
+        return f"{self.color} hollow" if self.place >= _COLORS else self.color
 
     @property
     def dash(self) -> str:
@@ -101,15 +101,15 @@ def look_of(series: Sequence[str]) -> dict[str, Look]:
     ours = [name for name in names if name.startswith(_OURS)]
     marks = [name for name in names if name in _MARKS]
     others = [name for name in names if name not in ours and name not in marks]
-    looks = {name: Look(0 if place == 0 else _COLOURS * (place + 1)) for place, name in enumerate(ours)}
-    looks |= {name: Look(_COLOURS - 1 + _COLOURS * place) for place, name in enumerate(marks)}
+    looks = {name: Look(0 if place == 0 else _COLORS * (place + 1)) for place, name in enumerate(ours)}
+    looks |= {name: Look(_COLORS - 1 + _COLORS * place) for place, name in enumerate(marks)}
     return looks | {name: Look(_other(place)) for place, name in enumerate(others)}
 
 
 def _other(place: int) -> int:
     """Colors beside the first, which is ours, and the last, which is gray."""
-    turn, colour = divmod(place, _COLOURS - 2)
-    return _COLOURS * turn + colour + 1
+    turn, color = divmod(place, _COLORS - 2)
+    return _COLORS * turn + color + 1
 
 
 def number(value: float) -> str:
@@ -134,7 +134,7 @@ def swatch(look: Look) -> str:
     dash = f' stroke-dasharray="{look.dash}"' if look.dash else ""
     return (
         f'<svg class="lines" style="width:34px" viewBox="0 0 34 10" aria-hidden="true">'
-        f'<path class="{look.colour}" d="M0 5H34"{dash}/><circle class="{look.mark}" cx="17" cy="5" r="3"/></svg>'
+        f'<path class="{look.color}" d="M0 5H34"{dash}/><circle class="{look.mark}" cx="17" cy="5" r="3"/></svg>'
     )
 
 
@@ -243,11 +243,11 @@ def _line(rows: Sequence[Row], look: Look, x: Scale, y: Scale, names: Sequence[s
     places = [(x(_at(row, names)), y(row.value)) for row in rows]
     path = "M" + "L".join(f"{across:.1f} {up:.1f}" for across, up in places)
     dash = f' stroke-dasharray="{look.dash}"' if look.dash else ""
-    parts = [f'<path class="{look.colour}" d="{path}"{dash}/>']
+    parts = [f'<path class="{look.color}" d="{path}"{dash}/>']
     for row, (across, up) in zip(rows, places, strict=True):
         if row.high > row.low:
             low, high = y(row.low), y(row.high)
-            parts.append(f'<path class="bar {look.colour}" d="M{across:.1f} {low:.1f}V{high:.1f}"/>')
+            parts.append(f'<path class="bar {look.color}" d="M{across:.1f} {low:.1f}V{high:.1f}"/>')
         parts.append(
             f'<circle class="{look.mark}" cx="{across:.1f}" cy="{up:.1f}" r="2.6">'
             f"<title>{escape(words_of(row))}</title></circle>"
@@ -317,7 +317,7 @@ def _dot_frame(figure: Figure, x: Scale, left: float, high: int, names: Sequence
 def _dot(row: Row, look: Look, x: Scale, up: float) -> str:
     bar = ""
     if row.high > row.low:
-        bar = f'<path class="bar {look.colour}" d="M{x(row.low):.1f} {up:.1f}H{x(row.high):.1f}"/>'
+        bar = f'<path class="bar {look.color}" d="M{x(row.low):.1f} {up:.1f}H{x(row.high):.1f}"/>'
     return (
         f'{bar}<circle class="{look.mark}" cx="{x(row.value):.1f}" cy="{up:.1f}" r="3.2">'
         f"<title>{escape(words_of(row))}</title></circle>"

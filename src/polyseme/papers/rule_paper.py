@@ -20,10 +20,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from polyseme.kernel.arrays import Bools, Ints
+from polyseme.methods.full_domain.optimum import optimum
 from polyseme.methods.goal import Goal
 from polyseme.methods.microdata import Ladder, Microdata, Recoding, Sensitive
 from polyseme.methods.rules.actions import merged, options_of
-from polyseme.methods.rules.pairs import class_losses, exact, greedy
+from polyseme.methods.rules.pairs import Costs, class_losses, exact, greedy
 from polyseme.methods.rules.state import State
 from polyseme.models.semantic_rules import read_rules
 from polyseme.papers.adult import adult_rows
@@ -40,8 +42,11 @@ __all__ = [
     "STUDY",
     "Outcome",
     "nodes_with",
+    "open_pairs",
+    "over_time",
     "prevented",
     "read_adult",
+    "searched_levels",
     "vulnerable_classes",
 ]
 
@@ -146,6 +151,66 @@ def vulnerable_classes(data: Microdata, levels: Sequence[int], model: Mapping[st
     return len(diverse(data, levels, model).vulnerable)
 
 
+def open_pairs(data: Microdata, first: Recoding, second: Recoding) -> Ints:
+    """Classes of two releases that an attacker can intersect: (pairs, 2).
+
+    The attacker knows the quasi-identifiers of a person, and so both classes; the candidates are the values that occur
+    in both. The pair is open where these lie in one group.
+    """
+    shown = ~first.suppressed & ~second.suppressed
+    pairs = np.unique(np.column_stack((first.classes[shown], second.classes[shown])), axis=0)
+    both = _present(data, first)[pairs[:, 0]] & _present(data, second)[pairs[:, 1]]
+    return np.asarray(pairs[_groups_hit(data, both) == 1])
+
+
+def _present(data: Microdata, recoding: Recoding) -> Bools:
+    """Which occupations occur in each class: (classes, values)."""
+    held, shown = data.sensitive["occupation"], ~recoding.suppressed
+    found = np.zeros((len(recoding.shown), len(held.labels)), dtype=np.bool_)
+    found[recoding.classes[shown], held.codes[shown]] = True
+    return found
+
+
+def _groups_hit(data: Microdata, values: Bools) -> Ints:
+    labels = data.sensitive["occupation"].labels
+    masks = [[label in group for label in labels] for group in GROUPS.values()]
+    return np.asarray(sum((values & np.array(mask)).any(axis=1).astype(np.int64) for mask in masks))
+
+
+def over_time(data: Microdata, first: Recoding, second: Recoding) -> Recoding:
+    """The second release with classes merged until no pair of classes can be intersected.
+
+    A class is merged with the cheapest one after which none of its pairs is open. Merging only adds values to a class,
+    so pairs that were not open stay so, and a class that is merged with all others shows what the first release did.
+    """
+    while len(pairs := open_pairs(data, first, second)):
+        second = merged(data, second, _partners(data, first, second, pairs))
+    return second
+
+
+def _partners(data: Microdata, first: Recoding, second: Recoding, pairs: Ints) -> list[tuple[int, int]]:
+    """For each open class the cheapest free partner that closes most of its pairs."""
+    costs, before, now = Costs.of(data, second), _present(data, first), _present(data, second)
+    taken, chosen = np.zeros(len(second.shown), dtype=np.bool_), []
+    for one in np.unique(pairs[:, 1]).tolist():
+        if taken[one]:
+            continue
+        asked = before[pairs[pairs[:, 1] == one, 0]]
+        closed = np.array([int((_groups_hit(data, asked & (now[one] | other)) > 1).sum()) for other in now])
+        closed[taken] = -1
+        closed[one] = -1
+        best = np.flatnonzero(closed == closed.max())
+        other = int(best[np.argmin(costs.with_each(one)[best])])
+        taken[[one, other]] = True
+        chosen.append((one, other))
+    return chosen
+
+
+def searched_levels(data: Microdata, model: Mapping[str, Any]) -> tuple[int, ...]:
+    """The levels of least loss that reach a model and leave out at most 4% of the records."""
+    return tuple(optimum(data, Goal.of([model], data), suppression=0.04).levels)
+
+
 def nodes_with(data: Microdata, wanted: Mapping[int, Mapping[str, Any]]) -> Iterator[tuple[int, ...]]:
     """The levels at which each model leaves the wanted number of vulnerable classes.
 
@@ -173,17 +238,25 @@ VULNERABLE, LEFT, SIZE, COST, LOST = (
     "discernibility",
     "cost in records",
 )
+SEARCHED, WAVES = "levels searched for each L", "two releases"
+OPEN, SIZE_TWICE = "pairs of classes that can be intersected", "average class size of the second release"
+ALONE, TOGETHER = "each release by itself", "merged with regard to the first"
 PRINTED = {ENTROPY_NAME: 10, RECURSIVE_NAME: 20}
 _LS = (2, 3, 4, 5, 6)
 
 
 def grid(quick: bool, _: Sources) -> list[Point]:
     nodes, ls = (NODES[:1], (3,)) if quick else (NODES, _LS)
-    return [
-        Point.of(levels=",".join(map(str, levels)), model=model, L=l, seconds=0.5)
-        for levels in nodes
+    names = [",".join(map(str, levels)) for levels in nodes]
+    points = [
+        Point.of(levels=levels, model=model, L=l, seconds=0.5)
+        for levels in (*names, SEARCHED)
         for l in ls
         for model in (ENTROPY_NAME, RECURSIVE_NAME)
+    ]
+    waves = [NODES[1]] if quick else NODES[1:]
+    return points + [
+        Point.of(levels=names[0], then=",".join(map(str, then)), model=ENTROPY_NAME, L=3, seconds=4.0) for then in waves
     ]
 
 
@@ -199,9 +272,13 @@ def _model(name: str, l: int) -> dict[str, Any]:
 def measure(point: Point, _: int, sources: Sources) -> list[Row]:
     if sources.adult is None:
         raise ValueError("this study needs the Adult table")
-    levels = tuple(int(level) for level in point.text("levels").split(","))
-    name, l, panel = point.text("model"), point.number("L"), f"levels {point.text('levels')}"
-    found = prevented(_data(sources.adult), levels, _model(name, l))
+    data, name, l = _data(sources.adult), point.text("model"), point.number("L")
+    if "then" in dict(point.setting):
+        return _waves(data, _levels(point.text("levels")), _levels(point.text("then")), _model(name, l))
+    again = point["levels"] == SEARCHED
+    levels = searched_levels(data, _model(name, l)) if again else _levels(point.text("levels"))
+    panel = SEARCHED if again else f"levels {point.text('levels')}"
+    found = prevented(data, levels, _model(name, l))
     numbers = {
         (VULNERABLE, name): found.vulnerable,
         (LEFT, name): found.left,
@@ -213,6 +290,31 @@ def measure(point: Point, _: int, sources: Sources) -> list[Row]:
         (LOST, f"{name}, suppressed"): found.suppressing,
     }
     return [Row.exact(panel, what, series, l, float(number)) for (what, series), number in numbers.items()]
+
+
+def _levels(text: str) -> tuple[int, ...]:
+    return tuple(int(level) for level in text.split(","))
+
+
+def _waves(data: Microdata, first: Sequence[int], then: Sequence[int], model: Mapping[str, Any]) -> list[Row]:
+    """The same people published twice: each release by itself, then with regard to both."""
+    before, after = (_repaired(data, levels, model) for levels in (first, then))
+    safe = over_time(data, before, after)
+    x = ",".join(map(str, then))
+    numbers = {
+        (OPEN, ALONE): len(open_pairs(data, before, after)),
+        (OPEN, TOGETHER): len(open_pairs(data, before, safe)),
+        (SIZE_TWICE, ALONE): average_class_size(after.sizes),
+        (SIZE_TWICE, TOGETHER): average_class_size(safe.sizes),
+    }
+    return [Row.exact(WAVES, what, series, x, float(number)) for (what, series), number in numbers.items()]
+
+
+def _repaired(data: Microdata, levels: Sequence[int], model: Mapping[str, Any]) -> Recoding:
+    state = diverse(data, levels, model)
+    options = options_of(state, state.vulnerable, state.recoding.sizes[state.vulnerable].astype(np.float64))
+    pairs = [(int(one), int(other)) for one, other in options.pairs[greedy(options).pairs]]
+    return merged(data, state.recoding, pairs)
 
 
 _NEVER_LESS = (
@@ -245,14 +347,38 @@ CHEAPER = Claim(
 )
 
 
+ANEW = Claim(
+    "rules, Fig. 2-3",
+    "So it is where the levels of the diversity are searched again for each L",
+    "Reproduced if class size and discernibility are larger at every L for both kinds of diversity; with a correction "
+    "if larger somewhere and smaller nowhere; else not reproduced. The numbers are exact.",
+)
+DYNAMIC = Claim(
+    "rules, VI",
+    "A dynamic version, which the paper leaves for later: two releases of the same people cannot be intersected",
+    "Reproduced if intersecting the classes of two releases leaves some people with candidates of one group where each "
+    "release was made by itself, and no person where the second was merged with regard to the first; else not "
+    "reproduced.",
+)
+
+
 def judge(results: Results) -> list[Finding]:
-    return [_counted(results), _prevented(results), _larger(results), _dearer(results), _cheaper(results)]
+    return [
+        _counted(results),
+        _prevented(results),
+        _larger(results),
+        _dearer(results),
+        _anew(results),
+        _dynamic(results),
+        _cheaper(results),
+    ]
 
 
 def _counted(results: Results) -> Finding:
     found = {
         panel: tuple(results.value(panel, VULNERABLE, name, 3) for name in PRINTED)
         for panel in results.panels(VULNERABLE)
+        if panel != SEARCHED
     }
     hits = [panel for panel, numbers in found.items() if numbers == tuple(PRINTED.values())]
     words = (
@@ -270,12 +396,12 @@ def _prevented(results: Results) -> Finding:
     return Finding(PREVENTED, Verdict.REPRODUCED if not left else Verdict.NOT_REPRODUCED, words)
 
 
-def _changes(results: Results, measure: str) -> dict[float, list[float]]:
+def _changes(results: Results, measure: str, searched: bool = False) -> dict[float, list[float]]:
     """What semantic anonymization has over the diversity before it, by L."""
     ratios: dict[float, list[float]] = {}
     for name, after in SEMANTIC.items():
         before = {(row.panel, row.x): row.value for row in results.pick(measure=measure, series=name)}
-        for row in results.pick(measure=measure, series=after):
+        for row in (one for one in results.pick(measure=measure, series=after) if (one.panel == SEARCHED) == searched):
             ratios.setdefault(float(row.x), []).append(row.value / before[row.panel, row.x])
     return ratios
 
@@ -292,17 +418,40 @@ def _larger(results: Results) -> Finding:
     return Finding(LARGEST, _larger_verdict(ratios[max(ratios)], every), text)
 
 
-def _larger_verdict(asked: Sequence[float], every: Sequence[float]) -> Verdict:
+def _larger_verdict(requested: Sequence[float], every: Sequence[float]) -> Verdict:
     """By ratios: larger in all settings, in some and smaller nowhere, or neither."""
-    if min(asked) > 1:
+    if min(requested) > 1:
         return Verdict.REPRODUCED
-    return Verdict.CORRECTED if max(asked) > 1 and min(every) >= 1 else Verdict.NOT_REPRODUCED
+    return Verdict.CORRECTED if max(requested) > 1 and min(every) >= 1 else Verdict.NOT_REPRODUCED
 
 
 def _dearer(results: Results) -> Finding:
     ratios = [ratio for found in _changes(results, COST).values() for ratio in found]
     words = f"{min(ratios):.3f} to {max(ratios):.3f} times the cost before."
     return Finding(DEAREST, _larger_verdict(ratios, ratios), words)
+
+
+def _anew(results: Results) -> Finding:
+    sizes = [
+        f"{name} {row.value:.1f} to {results.value(SEARCHED, SIZE, after, row.x):.1f} at L = {row.x}"
+        for name, after in SEMANTIC.items()
+        for row in results.pick(SEARCHED, SIZE, name)
+    ]
+    ratios = [r for what in (SIZE, COST) for found in _changes(results, what, True).values() for r in found]
+    return Finding(ANEW, _larger_verdict(ratios, ratios), f"Average class size: {', '.join(sizes)}.")
+
+
+def _dynamic(results: Results) -> Finding:
+    alone, together = (results.pick(WAVES, OPEN, series) for series in (ALONE, TOGETHER))
+    sizes = [results.pick(WAVES, SIZE_TWICE, series) for series in (ALONE, TOGETHER)]
+    growth = max(after.value / before.value for before, after in zip(*sizes, strict=True))
+    words = (
+        f"Pairs of classes whose common occupations lie in one group: {sum(row.value for row in alone):,.0f} over "
+        f"{len(alone)} second releases made by themselves, {sum(row.value for row in together):,.0f} when merged with "
+        f"regard to the first, with classes at most {growth:.2f} times as large."
+    )
+    good = any(row.value for row in alone) and not any(row.value for row in together)
+    return Finding(DYNAMIC, Verdict.REPRODUCED if good else Verdict.NOT_REPRODUCED, words)
 
 
 def _cheaper(results: Results) -> Finding:
@@ -338,6 +487,18 @@ def exhibits(results: Results) -> list[Exhibit]:
             "The same, squared.",
             figures(COST),
         ),
+        Exhibit(
+            "Levels searched for each L",
+            "The text does not say whether levels change with L.",
+            _anew(results).because,
+            tuple(Figure(SEARCHED, name, "L", name) for name in (SIZE, COST)),
+        ),
+        Exhibit(
+            "Two releases of the same people",
+            "A dynamic version is future work.",
+            _dynamic(results).because,
+            tuple(Figure(WAVES, name, "levels of the second", name, joined=False) for name in (OPEN, SIZE_TWICE)),
+        ),
     ]
 
 
@@ -359,7 +520,7 @@ STUDY = Study(
     ),
     grid=grid,
     measure=measure,
-    claims=(COUNTED, PREVENTED, LARGEST, DEAREST, CHEAPER),
+    claims=(COUNTED, PREVENTED, LARGEST, DEAREST, ANEW, DYNAMIC, CHEAPER),
     judge=judge,
     exhibits=exhibits,
     adult="all",

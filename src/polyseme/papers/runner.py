@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from polyseme.kernel.work import Cancellation
-from polyseme.papers import attacks, conference, le_diversity, learner_figures, printed, rule_paper
+from polyseme.papers import attacks, comparisons, conference, le_diversity, learner_figures, printed, rule_paper
 from polyseme.papers.journal import (
     efficiency,
     histograms,
@@ -106,6 +106,7 @@ _ALL = (
     rule_paper.STUDY,
     learner_figures.STUDY,
     attacks.STUDY,
+    comparisons.STUDY,
 )
 
 STUDIES: Mapping[str, Study] = MappingProxyType({study.name: study for study in _ALL})
@@ -203,7 +204,7 @@ def _next(
 
 
 def _be_a_worker() -> None:
-    """Stopping the run stops the workers too: an interruption is for the process that started them."""
+    """Ignore interrupts in a worker: the process that started the workers stops them."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 

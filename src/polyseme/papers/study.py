@@ -18,7 +18,8 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -135,6 +136,17 @@ class Row:
         return cls(panel, measure, series, x, value, value, value, 0)
 
 
+_READ: ContextVar[dict[Row, None] | None] = ContextVar("rows read by a judgment", default=None)
+"""What was picked since the last finding; None unless claims are being judged."""
+
+
+def _rows_read() -> tuple[Row, ...]:
+    read = _READ.get() or {}
+    taken = tuple(read)
+    read.clear()
+    return taken
+
+
 class Results:
     """The rows of a study."""
 
@@ -143,11 +155,15 @@ class Results:
 
     def pick(self, panel: str | None = None, measure: str | None = None, series: str | None = None) -> list[Row]:
         """The rows of a panel, a measure, a series, or of some of these."""
-        return [
+        found = [
             row
             for row in self.rows
             if panel in (None, row.panel) and measure in (None, row.measure) and series in (None, row.series)
         ]
+        read = _READ.get()
+        if read is not None:
+            read.update(dict.fromkeys(found))
+        return found
 
     def line(self, panel: str, measure: str, series: str) -> dict[float | str, Row]:
         """The rows of one line of a chart, by where they stand."""
@@ -186,11 +202,15 @@ class Claim:
 
 @dataclass(frozen=True)
 class Finding:
-    """What came of a claim, and the numbers that say so."""
+    """What came of a claim, and the numbers that say so.
+
+    numbers  the rows that were read to judge it
+    """
 
     claim: Claim
     verdict: Verdict
     because: str
+    numbers: tuple[Row, ...] = field(default_factory=_rows_read, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -284,7 +304,11 @@ class Study:
 
     def findings(self, results: Results) -> list[Finding]:
         """What came of every claim that was declared, in the same order."""
-        found = self.judge(results)
+        judging = _READ.set({})
+        try:
+            found = self.judge(results)
+        finally:
+            _READ.reset(judging)
         if [finding.claim for finding in found] != list(self.claims):
             raise ValueError(f"{self.name} judged other claims than it declares")
         return found
@@ -350,7 +374,8 @@ def wilson(hits: int, tries: int) -> tuple[float, float]:
     share, room = hits / tries, z * z / tries
     middle = (share + room / 2) / (1 + room)
     half = z * np.sqrt(share * (1 - share) / tries + room / (4 * tries)) / (1 + room)
-    return max(float(middle - half), 0.0), min(float(middle + half), 1.0)
+    # Exactly the end where all tries agree: rounding would leave it out.
+    return float(middle - half) if hits else 0.0, float(middle + half) if hits < tries else 1.0
 
 
 def share_row(panel: str, measure: str, series: str, x: float | str, hits: int, tries: int) -> Row:

@@ -84,7 +84,7 @@ def measure(point: Point, seed: int, _: Sources) -> list[Row]:
 
 
 def _limit(mechanism: Mechanism, shares: Floats) -> float:
-    """The least mean squared error of shares about the people themselves: information of one report, inverted."""
+    """The least mean squared error of shares: the inverse information of one report."""
     _, channel = mechanism.channel()
     seen = shares @ channel
     kept = seen > 0

@@ -59,7 +59,7 @@ _FIGURE = {INCOME: "Figure 11", EDUCATION: "Figure 12", WEIGHT: "Figure 13"}
 
 @dataclass(frozen=True)
 class _Panel:
-    """One chart of a figure: `fixed` is held, and `values` are gone through of what it is drawn `over`."""
+    """One chart of a figure: `fixed` is constant, and the chart is `over` the `values`."""
 
     over: str
     fixed: int

@@ -73,7 +73,7 @@ def _valid(size: int, l: int, d: int, place: int) -> int:
 
 
 def _spread(places: int, many: int, d: int) -> int:
-    """In how many ways so many values can be chosen among places in a row, any two d or more apart."""
+    """In how many ways values can be chosen among places in a row, any two at least d apart."""
     if many == 0:
         return 1
     free = places - (many - 1) * (d - 1)
@@ -128,7 +128,7 @@ def _at(size: int, l: int, d: int, panel: str, x: int) -> list[Row]:
 
 
 def _theorem(size: int) -> list[Row]:
-    """All (l, d) of a domain: whether Algorithm 1 can keep the promise, and what the theorem says of it."""
+    """All (l, d) of a domain: whether Algorithm 1 keeps the promise, and the theorem's answer."""
     tally = dict.fromkeys(
         ("in all", "kept by Algorithm 1", "built", "printed rule right", "balanced exists", "l d <= F right"), 0
     )
@@ -147,7 +147,7 @@ def _theorem(size: int) -> list[Row]:
 
 
 def _built(structure: Structure, l: int) -> bool:
-    """Algorithm 1 lists its sets only up to a dozen values; more are possible where a dozen are and there is room."""
+    """Whether Algorithm 1 has a mechanism; its sets are listed up to a dozen values only."""
     return mechanism_or_none("simple", structure, min(l, _LISTED)) is not None
 
 

@@ -70,7 +70,7 @@ def _table_7(_: Sources) -> Mapping[str, float]:
 
 
 def _left(first: int, step: int) -> int:
-    """Values left for the second decoy: the window of the first is moved on by as many as it shares with the other."""
+    """Values left for the second decoy: its window is shifted by what both windows share."""
     taken = {(_TRUE + off) % _FIGURE_4 for off in range(1 - _D, _D)}
     window = [first + off for off in range(1 - _D, _D)]
     for place in window:
@@ -97,7 +97,7 @@ def _room(one: int, other: int) -> int:
 
 
 def _rooms(places: Sequence[int], begin: int) -> tuple[int, int]:
-    """Equation 9 summed from an index on: the sum of the terms that exist, and how many these are."""
+    """Equation 9 summed from an index: the sum of the terms that exist, and their number."""
     many = len(places)
     terms = [_room(places[i], places[(i + 1) % many]) for i in range(begin, begin + many) if i < many]
     return sum(terms), len(terms)

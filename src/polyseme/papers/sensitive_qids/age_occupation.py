@@ -129,8 +129,11 @@ BETTER = Claim(
 
 
 def judge(results: Results) -> list[Finding]:
-    kept, apart = results.line_of(ALL, KEPT), results.line_of(ALL, L2)
-    return [_flattened(kept), _almost(kept, apart), _better(apart)]
+    return [
+        _flattened(results.line_of(ALL, KEPT)),
+        _almost(results.line_of(ALL, KEPT), results.line_of(ALL, L2)),
+        _better(results.line_of(ALL, L2)),
+    ]
 
 
 def _flattened(kept: dict[str, Row]) -> Finding:
