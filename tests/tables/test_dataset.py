@@ -19,7 +19,7 @@ from polyseme.schema import Attribute, Domain, Member, Role
 from polyseme.tables.derived import NumberedSource, Recoded, RecodedSource, with_joined
 from polyseme.tables.io.dialects import Dialect, Respelled
 from polyseme.tables.io.readers import open_table
-from polyseme.tables.io.source import Part, Source, Watched
+from polyseme.tables.io.source import Monitored, Part, Source
 
 
 def rows(source: Source) -> list[dict]:
@@ -147,9 +147,9 @@ def test_all_differences_are_told_at_once(tmp_path: Path) -> None:
     parquet(tmp_path / "c.parquet", n=[1], sox=["f"])
     with pytest.raises(TableError) as caught:
         open_table(tmp_path)
-    told = [str(problem) for problem in caught.value.problems]
-    assert told[0] == "b.parquet: its columns differ from those of a.parquet: column 'n' is string, not int64"
-    assert told[1].startswith(
+    stated = [str(problem) for problem in caught.value.problems]
+    assert stated[0] == "b.parquet: its columns differ from those of a.parquet: column 'n' is string, not int64"
+    assert stated[1].startswith(
         "c.parquet: its columns differ from those of a.parquet: no column 'sex'; an extra column 'sox'\n  hint:"
     )
     for number in range(30):
@@ -261,12 +261,12 @@ def wrapped(years: Path) -> dict[str, Source]:
     }
     return {
         "plain": table,
-        "watched": Watched(table, Cancellation()),
+        "watched": Monitored(table, Cancellation()),
         "respelled": Respelled(table, Dialect("comma", None), ["sex"], [], ()),
         "joined": with_joined(table, [joint], ("",)),
         "recoded": RecodedSource(table, shown, kept),
         "all": with_joined(
-            Watched(Respelled(table, Dialect("comma", None), ["sex"], [], ()), Cancellation()), [joint], ()
+            Monitored(Respelled(table, Dialect("comma", None), ["sex"], [], ()), Cancellation()), [joint], ()
         ),
         "numbered": NumberedSource(table),
     }

@@ -1,4 +1,4 @@
-"""Records recognised by their columns."""
+"""Records recognized by their columns."""
 
 from __future__ import annotations
 

@@ -11,6 +11,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from draws import Generator, generators, seeds
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import polyseme as ps
 from polyseme.grouping.application import treat
@@ -68,7 +71,7 @@ def recoded(frame: pl.DataFrame, rules: ps.Policy) -> pl.DataFrame:
     return pl.concat([pl.DataFrame(pl.from_arrow(batch)) for batch in made.source.batches()])
 
 
-class Told:
+class Stated:
     """A plain count: for each class its people, and for each value of it the people who have it."""
 
     def __init__(self, rows: pl.DataFrame, keys: tuple[str, ...] = KEYS) -> None:
@@ -146,23 +149,24 @@ models:
 """
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_a_table_with_a_key_is_checked_by_people(seed: int, tmp_path: Path) -> None:
-    frame = visits(60, 1 + seed % 3, seed).with_columns(pl.col("age") // 40, zip=pl.lit("1"))
-    told = Told(frame)
+@settings(max_examples=6, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(rows=st.integers(1, 3), seed=seeds)
+def test_a_table_with_a_key_is_checked_by_people(rows: int, seed: int, tmp_path: Path) -> None:
+    frame = visits(60, rows, seed).with_columns(pl.col("age") // 40, zip=pl.lit("1"))
+    stated = Stated(frame)
     file = tmp_path / "visits.csv"
     frame.write_csv(file)
     for data in (frame, file):
         found = {verdict.model: verdict for verdict in ps.verify(data, ps.Policy.loads(CHECKED)).verdicts}
         assert {verdict.counts for verdict in found.values()} == {"people"}
-        assert found["k-anonymity"].worst == told.fewest
-        assert found["distinct-diversity"].worst == min(len(held) for _, held in told.shares())
-        assert found["frequency-diversity"].worst == pytest.approx(1 / told.largest_share)
-        assert found["alpha-k-anonymity"].worst == pytest.approx(told.largest_share)
-        assert found["entropy-diversity"].worst == pytest.approx(told.effective)
-        assert found["closeness"].worst == pytest.approx(told.distance)
-        assert found["beta-likeness"].worst == pytest.approx(told.gain)
-        heads = [(held.most_common(1)[0][1], sum(held.values())) for _, held in told.shares()]
+        assert found["k-anonymity"].worst == stated.fewest
+        assert found["distinct-diversity"].worst == min(len(held) for _, held in stated.shares())
+        assert found["frequency-diversity"].worst == pytest.approx(1 / stated.largest_share)
+        assert found["alpha-k-anonymity"].worst == pytest.approx(stated.largest_share)
+        assert found["entropy-diversity"].worst == pytest.approx(stated.effective)
+        assert found["closeness"].worst == pytest.approx(stated.distance)
+        assert found["beta-likeness"].worst == pytest.approx(stated.gain)
+        heads = [(held.most_common(1)[0][1], sum(held.values())) for _, held in stated.shares()]
         ratios = [head / (whole - head) if whole > head else math.inf for head, whole in heads]
         assert found["recursive-diversity"].worst == pytest.approx(max(ratios))
 
@@ -177,9 +181,11 @@ def test_without_the_column_rows_are_counted(tmp_path: Path) -> None:
 
 def test_wildcards_match_people_once() -> None:
     """A class of a combination with a hole holds all who match; no person is counted twice in it."""
-    rng = np.random.default_rng(4)
-    for _ in range(20):
-        size = int(rng.integers(5, 30))
+
+    @settings(max_examples=20)
+    @given(generators())
+    def check(rng: Generator) -> None:
+        size = rng.integers(5, 30)
         rows = {name: rng.choice(["x", "y", None], size, p=[0.5, 0.3, 0.2]).tolist() for name in ("a", "b")}
         frame = pl.DataFrame(
             {**rows, "s": rng.choice(["u", "v", "w"], size)}, schema_overrides={"a": pl.String, "b": pl.String}
@@ -201,6 +207,8 @@ def test_wildcards_match_people_once() -> None:
             mine = slice(counts.starts[index], counts.starts[index + 1])
             found = {counts.labels[value]: n for value, n in zip(counts.value[mine], counts.count[mine], strict=True)}
             assert found == {value: len(who) for value, who in held.items()}
+
+    check()
 
 
 def test_a_record_without_a_key_is_refused(tmp_path: Path) -> None:
@@ -225,17 +233,17 @@ def test_classes_hold_enough_people(method: str) -> None:
     """By rows, classes of two people with two visits each passed for classes of four."""
     frame = visits()
     k, l = "{k-anonymity: {k: 4}}", "{distinct-diversity: {l: 2}}"
-    by_rows = Told(recoded(frame, policy(f"{k}, {l}", method, "")))
+    by_rows = Stated(recoded(frame, policy(f"{k}, {l}", method, "")))
     assert by_rows.fewest < 4
-    assert Told(recoded(frame, policy(f"{k}, {l}", method))).fewest >= 4
-    assert Told(recoded(frame, policy(f"{k}, {{frequency-diversity: {{l: 2}}}}", method))).largest_share <= 0.5
-    assert Told(recoded(frame, policy(f"{k}, {l}, {{closeness: {{t: 0.35}}}}", method))).distance <= 0.35 + 1e-12
-    assert Told(recoded(frame, policy(f"{k}, {l}, {{beta-likeness: {{beta: 1.5}}}}", method))).gain <= 1.5 + 1e-12
+    assert Stated(recoded(frame, policy(f"{k}, {l}", method))).fewest >= 4
+    assert Stated(recoded(frame, policy(f"{k}, {{frequency-diversity: {{l: 2}}}}", method))).largest_share <= 0.5
+    assert Stated(recoded(frame, policy(f"{k}, {l}, {{closeness: {{t: 0.35}}}}", method))).distance <= 0.35 + 1e-12
+    assert Stated(recoded(frame, policy(f"{k}, {l}, {{beta-likeness: {{beta: 1.5}}}}", method))).gain <= 1.5 + 1e-12
 
 
 def test_the_relaxed_mode_counts_people_too() -> None:
     rows = recoded(visits(), policy("{k-anonymity: {k: 4}}, {distinct-diversity: {l: 2}}", "mondrian: {mode: relaxed}"))
-    assert Told(rows).fewest >= 4
+    assert Stated(rows).fewest >= 4
     shares = policy("{k-anonymity: {k: 4}}, {frequency-diversity: {l: 2}}", "mondrian: {mode: relaxed}")
     with pytest.raises(PolicyError, match="look like one class"):
         recoded(visits(), shares)
@@ -245,7 +253,7 @@ def test_rules_keep_people_together() -> None:
     rules = """{k-anonymity: {k: 4}}, {distinct-diversity: {l: 2}},
       {semantic-rules: {rules: [{never-all: {ill: [a, b]}}]}}"""
     start = "rules: {start: {full-domain: {suppression: 0.05}}, actions: [merge, suppress-records]}"
-    assert Told(recoded(visits(), policy(rules, start))).fewest >= 4
+    assert Stated(recoded(visits(), policy(rules, start))).fewest >= 4
 
 
 @pytest.mark.parametrize("method", ["anatomy: {l: 2}", "buckets: {l: 2, d: 1}"])
@@ -260,10 +268,11 @@ def test_groups_are_refused_where_people_have_several_records(method: str) -> No
 
 def test_the_best_levels_are_those_of_a_search_through_all() -> None:
     """The limit of suppression counts people who lose a record; the loss is that of records."""
-    rng = np.random.default_rng(3)
-    for seed in range(12):
-        frame = visits(int(rng.integers(20, 60)), int(rng.integers(1, 4)), seed)
-        k, share = int(rng.integers(2, 5)), float(rng.choice([0.0, 0.1, 0.3]))
+
+    @settings(max_examples=12)
+    @given(st.integers(20, 59), st.integers(1, 3), seeds, st.integers(2, 4), st.sampled_from([0.0, 0.1, 0.3]))
+    def check(people: int, rows: int, seed: int, k: int, share: float) -> None:
+        frame = visits(people, rows, seed)
         rules = policy(
             f"{{k-anonymity: {{k: {k}}}}}, {{distinct-diversity: {{l: 1}}}}",
             f"full-domain: {{suppression: {share}, loss: precision}}",
@@ -273,10 +282,12 @@ def test_the_best_levels_are_those_of_a_search_through_all() -> None:
         if best is None:
             with pytest.raises(ImpossibleError):
                 treat(rules, resolved_for(rules, source), source, 1, Cancellation())
-            continue
+            return
         made = treat(rules, resolved_for(rules, source), source, 1, Cancellation())
         assert made.applied.loss == pytest.approx(best[0])
         assert (made.applied.people or 0) <= share * frame["pid"].n_unique()
+
+    check()
 
 
 def shown(row: dict, levels: tuple[int, int, int]) -> tuple[str, str, str]:
@@ -336,19 +347,25 @@ def test_a_draft_says_rows_where_it_does_not_know_people() -> None:
     assert "rows, not people" in text
 
 
-@pytest.mark.parametrize("seed", range(3))
+@settings(max_examples=4)
+@given(seeds)
 def test_risk_counts_people_where_a_column_names_them(seed: int) -> None:
     frame = visits(80, 2, seed).with_columns(pl.col("age") // 20, zip=pl.lit("1"))
-    told = Told(frame)
+    stated = Stated(frame)
     found = ps.risk(frame, qi=list(KEYS), sensitive="ill", person="pid")
-    sizes = [len(people) for people in told.people.values()]
-    alone = set().union(*(people for people in told.people.values() if len(people) == 1))
-    assert (found.k, found.unique, found.people, found.records) == (min(sizes), len(alone), len(told.all), frame.height)
+    sizes = [len(people) for people in stated.people.values()]
+    alone = set().union(*(people for people in stated.people.values() if len(people) == 1))
+    assert (found.k, found.unique, found.people, found.records) == (
+        min(sizes),
+        len(alone),
+        len(stated.all),
+        frame.height,
+    )
     assert found.marketer_risk == pytest.approx(len(sizes) / sum(sizes))
     assert found.prosecutor_risk == pytest.approx(1 / min(sizes))
-    assert found.sensitive[0].largest_share == pytest.approx(told.largest_share)
-    assert found.sensitive[0].t_equal == pytest.approx(told.distance)
-    assert found.l == min(len(held) for _, held in told.shares())
+    assert found.sensitive[0].largest_share == pytest.approx(stated.largest_share)
+    assert found.sensitive[0].t_equal == pytest.approx(stated.distance)
+    assert found.l == min(len(held) for _, held in stated.shares())
     assert type(found).from_dict(found.to_dict()).people == found.people
     rows = ps.risk(frame, qi=list(KEYS), sensitive="ill")
     assert rows.k == min(frame.group_by(KEYS).len()["len"])

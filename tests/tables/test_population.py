@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,9 @@ import numpy as np
 import polars as pl
 import pytest
 from command_line import polyseme
+from draws import seeds
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import polyseme as ps
 from polyseme.kernel.errors import ImpossibleError, PolicyError, QuestionError, TableError
@@ -60,11 +64,14 @@ def sample(people: pl.DataFrame, seed: int, records: int = 40) -> pl.DataFrame:
     return chosen.with_columns(ill=pl.Series(random.choice(["a", "b", "c"], records)))
 
 
+@cache
+def label(name: str, level: int, value: Any) -> str:
+    return "*" if level == len(LABELS[name]) else LABELS[name][level](value)
+
+
 def shown(row: dict[str, Any], levels: tuple[int, ...]) -> tuple[str, ...]:
     """What a person shows at some levels."""
-    return tuple(
-        "*" if level == len(LABELS[name]) else LABELS[name][level](row[name]) for name, level in zip(LABELS, levels)
-    )
+    return tuple(label(name, level, row[name]) for name, level in zip(LABELS, levels))
 
 
 def lost(table: list[dict[str, Any]], people: list[dict[str, Any]], levels: tuple[int, ...], k: int) -> int:
@@ -76,31 +83,29 @@ def lost(table: list[dict[str, Any]], people: list[dict[str, Any]], levels: tupl
 
 
 @pytest.mark.filterwarnings("ignore::polyseme.kernel.errors.PrivacyWarning")
-def test_full_domain_reaches_k_map_exactly_where_some_levels_do() -> None:
-    random, reached, finer = np.random.default_rng(0), 0, 0
-    for seed in range(14):
-        people = population(seed)
-        table, k = sample(people, seed), int(random.integers(3, 40))
-        rows, everybody = table.to_dicts(), people.to_dicts()
-        heights = [len(levels) for levels in LABELS.values()]
-        possible = [
-            levels
-            for levels in itertools.product(*(range(height + 1) for height in heights))
-            if lost(rows, everybody, levels, k) <= 4
-        ]
-        release = ps.anonymize(table, policy(k), seed=1, population=people)
-        applied = release.manifest.applied
-        assert applied is not None
-        levels = tuple(applied.levels[name] for name in LABELS)
-        assert levels in possible
-        assert applied.suppressed == lost(rows, everybody, levels, k)
-        # The least loss is at levels below which no others reach the goal.
-        below = [other for other in possible if other != levels and all(a <= b for a, b in zip(other, levels))]
-        assert not below
-        reached += 1
-        finer += ps.verify(release, population=people).holds
-        assert ps.plan(policy(k), data=table, population=people).grouping.applied.levels == applied.levels
-    assert reached == finer == 14
+@settings(max_examples=14)
+@given(seeds, st.integers(3, 39))
+def test_full_domain_reaches_k_map_exactly_where_some_levels_do(seed: int, k: int) -> None:
+    people = population(seed)
+    table = sample(people, seed)
+    rows, everyone = table.to_dicts(), people.to_dicts()
+    heights = [len(levels) for levels in LABELS.values()]
+    possible = [
+        levels
+        for levels in itertools.product(*(range(height + 1) for height in heights))
+        if lost(rows, everyone, levels, k) <= 4
+    ]
+    release = ps.anonymize(table, policy(k), seed=1, population=people)
+    applied = release.manifest.applied
+    assert applied is not None
+    levels = tuple(applied.levels[name] for name in LABELS)
+    assert levels in possible
+    assert applied.suppressed == lost(rows, everyone, levels, k)
+    # The least loss is at levels below which no others reach the goal.
+    below = [other for other in possible if other != levels and all(a <= b for a, b in zip(other, levels))]
+    assert not below
+    assert ps.verify(release, population=people).holds
+    assert ps.plan(policy(k), data=table, population=people).grouping.applied.levels == applied.levels
 
 
 @pytest.mark.filterwarnings("ignore::polyseme.kernel.errors.PrivacyWarning")
@@ -113,22 +118,23 @@ def test_full_domain_reaches_k_map_exactly_where_some_levels_do() -> None:
         "{rules: {start: {mondrian: {}}}}",
     ],
 )
-def test_enough_people_fit_every_class_of_the_other_methods(method: str) -> None:
-    for seed in range(4):
-        people, k = population(seed), 12
-        table = sample(people, seed)
-        text = POLICY.format(k=k, method=method)
-        if "rules" in method:
-            text = text.replace("models: [", "models: [{semantic-rules: {rules: [{never-all: {ill: a}}]}}, ")
-        release = ps.anonymize(table, ps.Policy.loads(text), seed=1, population=people)
-        classes = release.to_polars().unique(list(LABELS)).to_dicts()
-        everybody = people.to_dicts()
-        fitting = [sum(all(fits(row[name], one[name]) for name in LABELS) for one in everybody) for row in classes]
-        assert min(fitting) >= k
-        # Records alone would not do: k people of the population are asked for, and most classes are smaller.
-        assert release.to_polars().group_by(list(LABELS)).len()["len"].min() < k
-        assert len(classes) > 1
-        assert ps.verify(release, population=people).holds
+@settings(max_examples=4)
+@given(seeds)
+def test_enough_people_fit_every_class_of_the_other_methods(method: str, seed: int) -> None:
+    people, k = population(seed), 12
+    table = sample(people, seed)
+    text = POLICY.format(k=k, method=method)
+    if "rules" in method:
+        text = text.replace("models: [", "models: [{semantic-rules: {rules: [{never-all: {ill: a}}]}}, ")
+    release = ps.anonymize(table, ps.Policy.loads(text), seed=1, population=people)
+    classes = release.to_polars().unique(list(LABELS)).to_dicts()
+    everyone = people.to_dicts()
+    fitting = [sum(all(fits(row[name], one[name]) for name in LABELS) for one in everyone) for row in classes]
+    assert min(fitting) >= k
+    # Records alone would not do: k people of the population are asked for, and most classes are smaller.
+    assert release.to_polars().group_by(list(LABELS)).len()["len"].min() < k
+    assert len(classes) > 1
+    assert ps.verify(release, population=people).holds
 
 
 def test_what_not_even_the_whole_population_has_is_refused() -> None:
@@ -168,8 +174,10 @@ def test_the_reference_of_a_policy_is_read_and_not_published(tmp_path: Path) -> 
     assert alone.returncode == 1
     assert "--population" in alone.stdout
     assert "reference=" not in alone.stdout
-    told = polyseme("plan", "policy.yaml", "--data", "table.csv", "--population", "people.csv", "--json", cwd=tmp_path)
-    assert json.loads(told.stdout)["method"]["feasible"]
+    stated = polyseme(
+        "plan", "policy.yaml", "--data", "table.csv", "--population", "people.csv", "--json", cwd=tmp_path
+    )
+    assert json.loads(stated.stdout)["method"]["feasible"]
     found = json.loads(polyseme("attack", "release", "--population", "people.csv", "--json", cwd=tmp_path).stdout)
     journalist = next(one for one in found["findings"] if one["attack"] == "linkage-journalist")
     assert journalist["bound"] == pytest.approx(1 / 9)
@@ -180,27 +188,28 @@ def test_the_reference_of_a_policy_is_read_and_not_published(tmp_path: Path) -> 
 
 
 @pytest.mark.filterwarnings("ignore::polyseme.kernel.errors.PrivacyWarning")
-def test_the_three_linking_attackers_follow_their_formulas() -> None:
+@pytest.mark.parametrize("method", ["{mondrian: {}}", "{full-domain: {suppression: 0.2}}"])
+@settings(max_examples=6)
+@given(seeds, st.sampled_from([30, 120]))
+def test_the_three_linking_attackers_follow_their_formulas(method: str, seed: int, count: int) -> None:
     """Against classes and people counted here, also where fewer people fit than a class has records."""
-    for seed in range(12):
-        people = population(seed, 120)
-        table = sample(people, seed, 60)
-        method = "{mondrian: {}}" if seed % 2 else "{full-domain: {suppression: 0.2}}"
-        text = POLICY.format(k=2, method=method).replace("k-map", "k-anonymity")
-        release = ps.anonymize(table, ps.Policy.loads(text), seed=1)
-        few = people[: 30 if seed % 3 else 120]
-        classes = release.to_polars().group_by("age", "zip", "sex").len().to_dicts()
-        fitting = [
-            sum(all(fits(row[name], person[name]) for name in LABELS) for person in few.to_dicts()) for row in classes
-        ]
-        sizes, records = [row["len"] for row in classes], sum(row["len"] for row in classes)
-        found = {one.attack: one for one in ps.attack(release, population=few)}
-        assert found["linkage-prosecutor"].success == pytest.approx(1 / min(sizes))
-        assert found["linkage-journalist"].success == pytest.approx(1 / max(min(fitting), 1))
-        expected = sum(size / max(people, 1) for size, people in zip(sizes, fitting)) / records
-        assert found["linkage-marketer"].success == pytest.approx(expected)
-        assert found["linkage-journalist"].detail["fewest_people"] == min(fitting)
-        assert "linkage-journalist" not in {one.attack for one in ps.attack(release)}
+    people = population(seed, 120)
+    table = sample(people, seed, 60)
+    text = POLICY.format(k=2, method=method).replace("k-map", "k-anonymity")
+    release = ps.anonymize(table, ps.Policy.loads(text), seed=1)
+    few = people[:count]
+    classes = release.to_polars().group_by("age", "zip", "sex").len().to_dicts()
+    fitting = [
+        sum(all(fits(row[name], person[name]) for name in LABELS) for person in few.to_dicts()) for row in classes
+    ]
+    sizes, records = [row["len"] for row in classes], sum(row["len"] for row in classes)
+    found = {one.attack: one for one in ps.attack(release, population=few)}
+    assert found["linkage-prosecutor"].success == pytest.approx(1 / min(sizes))
+    assert found["linkage-journalist"].success == pytest.approx(1 / max(min(fitting), 1))
+    expected = sum(size / max(people, 1) for size, people in zip(sizes, fitting)) / records
+    assert found["linkage-marketer"].success == pytest.approx(expected)
+    assert found["linkage-journalist"].detail["fewest_people"] == min(fitting)
+    assert "linkage-journalist" not in {one.attack for one in ps.attack(release)}
 
 
 def fits(label: str, value: Any) -> bool:

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from draws import replications
 from scipy import stats
 
 from polyseme.kernel.randomness import StreamKey
@@ -40,18 +41,20 @@ def test_every_row_comes_back_once_and_nothing_is_left(tmp_path: Path, known: bo
 @KNOWN
 def test_every_order_is_equally_likely_also_through_files(tmp_path: Path, known: bool) -> None:
     for memory in (1, 1 << 20):
-        seen = Counter(tuple(shuffled(4, tmp_path, seed, memory, known)) for seed in range(4_800))
+        seen = Counter(tuple(shuffled(4, tmp_path, seed, memory, known)) for seed in replications(4_800))
         assert len(seen) == 24
         assert stats.chisquare(list(seen.values())).pvalue > 1e-4
 
 
-@pytest.mark.parametrize("memory", [100, 1 << 20], ids=["through files", "in memory"])
+@pytest.mark.parametrize(
+    "memory", [pytest.param(100, marks=pytest.mark.slow, id="through files"), pytest.param(1 << 20, id="in memory")]
+)
 def test_a_row_may_end_up_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, memory: int) -> None:
-    """Neighbours in the table: how far apart they are tells whether parts are drawn, and rows within them."""
+    """Neighbors in the table: how far apart they are tells whether parts are drawn, and rows within them."""
     monkeypatch.setattr(shuffle, "_PART_ROWS", 16)
     rows, runs = 64, 60
     apart = []
-    for seed in range(runs):
+    for seed in replications(runs):
         place = np.argsort(shuffled(rows, tmp_path, seed, memory))
         apart.extend(np.abs(np.diff(place)).tolist())
     # Two different places out of n are k apart with probability 2 (n - k) / (n (n - 1)).

@@ -182,17 +182,17 @@ def _encode_texts(texts: pl.Series, labels: Sequence[str]) -> Ints:
 
 
 def _encode_written(texts: pl.Series, values: Sequence[Label]) -> Ints:
-    """Codes of texts among the numbers of a domain, where the column is one of numbers: 01 and 1e0 can be read as 1."""
+    """Codes of texts among a domain's numbers, where 01 and 1e0 may mean 1."""
     whole, _ = cast_column(texts.str.strip_chars().str.replace(r"\.0*$", ""), "integer")
     codes = _encode_whole(whole, values)
     rest = np.flatnonzero(whole.is_null().to_numpy())
     read, _ = cast_column(texts.gather(rest), "number")
-    codes[rest] = _find(read.fill_null(np.nan).to_numpy(), *_keys(values, _told_apart, np.float64))
+    codes[rest] = _find(read.fill_null(np.nan).to_numpy(), *_keys(values, _distinguished, np.float64))
     return codes
 
 
 def _encode_whole(series: pl.Series, values: Sequence[Label]) -> Ints:
-    """Codes of whole numbers, compared as such: as floats, neighbors from 2^53 on would be the same."""
+    """Codes of whole numbers compared as integers: floats from 2^53 on are not distinct."""
     kind = np.uint64 if series.dtype == pl.UInt64 else np.int64
     least, most = int(np.iinfo(kind).min), int(np.iinfo(kind).max)
     keys, places = _keys(values, lambda value: value == value // 1 and least <= value <= most, kind)
@@ -207,7 +207,7 @@ def _encode_whole(series: pl.Series, values: Sequence[Label]) -> Ints:
 
 
 def _encode_floats(series: pl.Series, values: Sequence[Label]) -> Ints:
-    if not all(_told_apart(value) for value in values if _is_number(value)):
+    if not all(_distinguished(value) for value in values if _is_number(value)):
         raise TableError(
             Problem(
                 f"column '{series.name}'" if series.name else "",
@@ -215,12 +215,12 @@ def _encode_floats(series: pl.Series, values: Sequence[Label]) -> Ints:
                 "store the column as integers or as text",
             )
         )
-    codes = _find(series.cast(pl.Float64).fill_null(np.nan).to_numpy(), *_keys(values, _told_apart, np.float64))
+    codes = _find(series.cast(pl.Float64).fill_null(np.nan).to_numpy(), *_keys(values, _distinguished, np.float64))
     codes[series.is_null().to_numpy()] = MISSING
     return codes
 
 
-def _told_apart(value: float) -> bool:
+def _distinguished(value: float) -> bool:
     """Whether no other declared number is the same float."""
     return isinstance(value, float) or abs(value) < _EXACT
 
@@ -244,7 +244,7 @@ def _find(column: np.ndarray[Any, Any], keys: np.ndarray[Any, Any], places: Ints
 
 
 def _look_up(column: Ints, keys: Ints, places: Ints, low: int, high: int) -> Ints:
-    """The same in a domain that spans few: one table with a place for each, and one beyond either end."""
+    """Codes in a narrow domain by one table: a place for each number, and one beyond either end."""
     table = np.full(high - low + 1, UNSEEN, dtype=np.int64)
     table[keys - low] = places
     return table[np.clip(column, low, high) - low]
@@ -279,7 +279,7 @@ def label_array(values: Sequence[Label]) -> pa.Array:
         return arrow(values)
     if kinds == {int} and all(-_INT64 <= value < _INT64 for value in values if _is_number(value)):
         return arrow(np.array(values, dtype=np.int64))
-    if float in kinds and all(_is_number(value) and _told_apart(value) for value in values):
+    if float in kinds and all(_is_number(value) and _distinguished(value) for value in values):
         return arrow(np.array(values, dtype=np.float64))
     return arrow([written(value) for value in values], pa.string())
 

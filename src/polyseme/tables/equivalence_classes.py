@@ -281,7 +281,7 @@ def classes_of(
     classes = Classes(sizes, groups[_ROW].to_numpy().astype(np.int64), records, suppressed)
     for name, tally in tallies.items():
         counted = _by_class(tally, groups, keys, wildcard, suppressed)
-        counted = counted.with_columns(_told(counted, name in generalized))
+        counted = counted.with_columns(_stated(counted, name in generalized))
         taken_as = missing if isinstance(missing, str) else missing.get(name, "refuse")
         classes.attributes[name] = _sparse(classes, counted, name, (domains or {}).get(name), taken_as, pairs)
     if people is None:
@@ -291,13 +291,13 @@ def classes_of(
     codes = {}
     for name in sensitive:
         taken_as = missing if isinstance(missing, str) else missing.get(name, "refuse")
-        values = _told(frame.select(pl.col(name).alias(_VALUE))[rows], name in generalized)
+        values = _stated(frame.select(pl.col(name).alias(_VALUE))[rows], name in generalized)
         codes[name] = encode(values, pl.repeat(1, len(values), eager=True), (domains or {}).get(name), taken_as)[0]
     return _of_people(classes, known[rows], codes, people[rows], pairs)
 
 
-def _told(counted: pl.DataFrame, generalized: bool) -> pl.Series:
-    """The values of an attribute; what is suppressed is missing, unless it is a generalized value."""
+def _stated(counted: pl.DataFrame, generalized: bool) -> pl.Series:
+    """The values of an attribute; a suppressed one is missing, unless it is generalized."""
     if not _textual(counted, _VALUE):
         return counted[_VALUE]
     texts = counted[_VALUE].cast(pl.String)
@@ -320,7 +320,7 @@ def _class_of(frame: pl.DataFrame, groups: pl.DataFrame, keys: list[str], wildca
 def _of_people(
     classes: Classes, owner: Ints, codes: Mapping[str, Ints], people: Ints, pairs: tuple[Ints, Ints] | None
 ) -> Classes:
-    """The same classes with people counted, from the class, the values and the person of each row in a class."""
+    """The classes with people counted, from the class, the values and the person of each row."""
     rows, known = np.arange(len(owner)), len(np.unique(people))
     if pairs is not None:
         owner, rows = _into_matching(owner, pairs)
@@ -328,13 +328,13 @@ def _of_people(
     attributes = {}
     for name, counts in classes.attributes.items():
         there = codes[name][rows] >= 0
-        told = codes[name][rows[there]]
-        attributes[name] = counted_people(counts, owner[there], told, people[rows[there]], sizes)
+        stated = codes[name][rows[there]]
+        attributes[name] = counted_people(counts, owner[there], stated, people[rows[there]], sizes)
     return replace(classes, sizes=sizes, attributes=attributes, people=known)
 
 
 def _into_matching(owner: Ints, pairs: tuple[Ints, Ints]) -> tuple[Ints, Ints]:
-    """Where classes overlap, what is in class j goes to every class i that matches it: the class, and what it was."""
+    """Entries copied to every class that matches theirs, where classes overlap, with the source."""
     into, source = pairs
     order = np.argsort(owner, kind="stable")
     bounds = np.searchsorted(owner[order], np.arange(int(source.max(initial=-1)) + 2))
@@ -395,7 +395,7 @@ def _star_to_null(frame: pl.DataFrame, names: Sequence[str]) -> list[pl.Expr]:
 
 
 def _tally(frame: pl.DataFrame, keys: list[str], name: str | None = None, counts: Ints | None = None) -> pl.DataFrame:
-    """Distinct combinations of `keys` and of the values of `name`: how many records have them, and the first row."""
+    """Distinct combinations of `keys` and values of `name`: their counts and first rows."""
     values = [] if name is None else [pl.col(name).alias(_VALUE)]
     by = [*keys, *([] if name is None else [_VALUE])]
     if counts is None:
@@ -464,7 +464,7 @@ def _sparse(
 def _merged(
     owner: Ints, codes: Ints, count: Ints, size: int, pairs: tuple[Ints, Ints] | None
 ) -> tuple[Ints, Ints, Ints]:
-    """Entries in order of class and value; where classes overlap, each takes in the entries of those it matches."""
+    """Entries by class and value; with overlapping classes, those of matching classes too."""
     if pairs is not None:
         owner, entries = _into_matching(owner, pairs)
         codes, count = codes[entries], count[entries]

@@ -379,15 +379,15 @@ def kinds_of(rows: Iterable[CountedRows], columns: Sequence[str], most: int) -> 
         for name in columns:
             here = distinct_rows(as_series(batch.column(name)).to_frame(_VALUE), number, _COUNT)
             counts[name] = merged_rows([counts[name], here], _COUNT)
-        crowded = [name for name in columns if counts[name].height > MOST_VALUES]
-        if crowded:
+        concentrated = [name for name in columns if counts[name].height > MOST_VALUES]
+        if concentrated:
             raise QuestionError(
                 Problem(
                     "using",
                     f"'{name}' has more than {MOST_VALUES:,} values: it identifies people",
                     "publish it in intervals, or leave it out",
                 )
-                for name in crowded
+                for name in concentrated
             )
     return {name: _kinds(name, found, most) for name, found in counts.items()}
 
@@ -422,7 +422,7 @@ def _along(counts: pl.DataFrame) -> pl.Series | None:
 
 
 def _stretches(along: pl.Series, counts: pl.DataFrame, most: int) -> Ints:
-    """The stretch of each value, so that all have about equally many records; what stands nowhere is one more kind."""
+    """The quantile bin of each value; values without a number are one more bin."""
     known = along.is_not_null().to_numpy()
     rank = along.rank("dense").fill_null(1).to_numpy().astype(np.int64) - 1
     records = np.bincount(rank[known], counts[_COUNT].to_numpy()[known], minlength=1)

@@ -183,7 +183,7 @@ def people_in_cells(shown: Ints, leaves: Sequence[Sequence[Ints]], population: I
 
 
 def _joined(classes: pl.DataFrame, people: pl.DataFrame, pairs: Mapping[str, pl.DataFrame]) -> Ints:
-    """People by the labels that they fit, column by column; only combinations that some class shows are kept."""
+    """People by the labels they fit, column by column; only combinations of some class are kept."""
     names = list(classes.columns)
     found = people.group_by(names).agg(pl.col(_PEOPLE).sum())
     for place, name in enumerate(names):

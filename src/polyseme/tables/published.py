@@ -236,7 +236,7 @@ def published_sets(
 
 
 def _without_empty_mark(sets: PublishedSets, size: int) -> PublishedSets:
-    """Undo the shift by one that kept unknown candidates apart, and drop the mark of the empty set."""
+    """Undo the shift that separated unknown candidates, and drop the mark of the empty set."""
     owner = np.repeat(np.arange(len(sets.counts)), np.diff(sets.starts))
     value = sets.value - 1
     real = value < size

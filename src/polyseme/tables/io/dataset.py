@@ -239,7 +239,7 @@ class FilesSource(Source):
 
 
 def _as_type(column: pa.Array, stored: pa.DataType, kind: pa.DataType) -> pa.Array:
-    """A column of a file as all files have it; one that its reader gives as a dictionary stays so."""
+    """A column of a file in the type of all files; a dictionary column stays one."""
     if stored == kind:
         return column
     if pa.types.is_dictionary(column.type) and not pa.types.is_dictionary(kind):
@@ -276,7 +276,7 @@ def _partition_columns(files: Sequence[Listed], stored: set[str], typed: bool) -
 
 
 def _partitioned(texts: Sequence[str | None], typed: bool) -> _Partitioned:
-    """Whole numbers where all are and none would become another; in a table of texts all columns are."""
+    """Integers where all values are and stay distinct; in a text table, all columns are text."""
     there = {text for text in texts if text is not None}
     whole = (
         typed and bool(there) and all(map(_WHOLE.fullmatch, there)) and len({int(text) for text in there}) == len(there)

@@ -112,7 +112,7 @@ class Address:
             yield Address(self.scheme, item.path.rstrip("/"), self.filesystem, _info(item))
 
     @cached_property
-    def _told(self) -> tuple[str, int]:
+    def _stated(self) -> tuple[str, int]:
         if self.info is not None:
             return self.info
         try:
@@ -121,17 +121,17 @@ class Address:
             raise _unreachable(self.scheme, str(self), error) from None
 
     def exists(self) -> bool:
-        return self._told[0] != "NotFound"
+        return self._stated[0] != "NotFound"
 
     def is_dir(self) -> bool:
-        return self._told[0] == "Directory"
+        return self._stated[0] == "Directory"
 
     def is_file(self) -> bool:
-        return self._told[0] == "File"
+        return self._stated[0] == "File"
 
     @property
     def size(self) -> int:
-        return self._told[1]
+        return self._stated[1]
 
 
 def _info(found: Any) -> tuple[str, int]:
@@ -268,7 +268,7 @@ def _sorted(folder: Place, paths: Iterator[Any]) -> list[Listed]:
 
 
 def _walk(folder: Place, names: Sequence[str], above: tuple[Place, ...] = ()) -> Iterator[Place]:
-    """The files whose paths in a folder are like these names, and all below a folder whose path is."""
+    """The files in a folder whose paths match these names, and all files below matching folders."""
     above = (*above, _refuse_circle(folder, above))
     name, *rest = names
     if name == _DEEP and rest:

@@ -121,7 +121,7 @@ def _leaves(schema: pa.Schema) -> list[str]:
 
 
 def _mostly_different(column: pa.ChunkedArray) -> bool:
-    """Whether few values of a column of single values occur twice among its first ones, which are in random order."""
+    """Whether few values of a scalar column repeat among its first ones, in random order."""
     if pa.types.is_nested(column.type) or pa.types.is_dictionary(column.type):
         return False
     some = column.slice(0, _LOOKED_AT)

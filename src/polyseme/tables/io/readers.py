@@ -99,11 +99,11 @@ def _column(column: pl.Series, labels: Mapping[Any, str]) -> pl.Series:
     if column.dtype == pl.String:
         column = column.set(column == "", None)
     column = whole_where_possible(column)
-    return _labelled(column, labels) if labels else column
+    return _labeled(column, labels) if labels else column
 
 
-def _labelled(column: pl.Series, labels: Mapping[Any, str]) -> pl.Series:
-    """Labels for the values that have one; the others stay as they are written. No two values become one."""
+def _labeled(column: pl.Series, labels: Mapping[Any, str]) -> pl.Series:
+    """Labels for the values that have one; others stay as written, and all stay distinct."""
     values = [value for value in column.unique().to_list() if value is not None]
     if not any(value in labels for value in values):
         return column
@@ -198,7 +198,7 @@ def _open_path(path: Place, stored: _Stored) -> Source:
 
 
 def _open_files(name: str, files: Sequence[Listed], stored: _Stored) -> Source:
-    """Several files as one table; they must be of one kind, and of one that can be read piece by piece."""
+    """Several files as one table; all of one kind that can be read in batches."""
     empty = [item for item in files if size_of(item.path) == 0]
     if empty:
         hint = "remove it, or use a pattern that leaves it out"
@@ -222,13 +222,13 @@ _STREAMED = frozenset({"Parquet", "Arrow", "text"})
 
 
 def _mixed(name: str, kinds: dict[str, list[str]]) -> TableError:
-    told = ", ".join(f"{numbered(len(files), 'files')} of kind {kind} ({files[0]})" for kind, files in kinds.items())
+    stated = ", ".join(f"{numbered(len(files), 'files')} of kind {kind} ({files[0]})" for kind, files in kinds.items())
     if len(kinds) > 1:
         return TableError(
-            f"{name}: files of different kinds: {told}", "use a pattern for those you mean: 'folder/*.parquet'"
+            f"{name}: files of different kinds: {stated}", "use a pattern for those you mean: 'folder/*.parquet'"
         )
     hint = "a table of several files must be Parquet, Arrow or text; give one of them"
-    return TableError(f"{name}: {told} cannot be put together", hint)
+    return TableError(f"{name}: {stated} cannot be put together", hint)
 
 
 def _kind_of(path: Place) -> str:

@@ -279,7 +279,7 @@ def _without_dictionaries(batch: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _runs(waiting: list[pa.RecordBatch], size: int) -> Iterator[list[pa.RecordBatch]]:
-    """What waits, in runs of about that size; it is taken away, so that no row is held twice for long."""
+    """The waiting rows in runs of about that size, removed so that no row is long held twice."""
     waiting.reverse()
     while waiting:
         run = [waiting.pop()]
@@ -298,7 +298,7 @@ def _parts(rows: int, size: float, memory: int, least: int = 2) -> int:
 
 
 def _by_part(batches: Sequence[pa.RecordBatch], parts: int, stream: SystemStream) -> tuple[pa.RecordBatch, Ints]:
-    """The rows by the part that each is drawn into, and where each part begins and the last one ends."""
+    """The rows by the part each is drawn into, and the boundaries of the parts."""
     table = pa.Table.from_batches(batches)
     if parts > 1:
         drawn = stream.bits(parts.bit_length() - 1, table.num_rows)

@@ -23,7 +23,7 @@ from polyseme.kernel.arrays import Ints
 from polyseme.kernel.errors import TableError
 from polyseme.kernel.work import Cancellation, Stage, stage
 
-__all__ = ["BATCH_ROWS", "CountedRows", "Part", "RowIn", "Source", "TableOptions", "Watched", "Wrapped", "how_many"]
+__all__ = ["BATCH_ROWS", "CountedRows", "Monitored", "Part", "RowIn", "Source", "TableOptions", "Wrapped", "how_many"]
 
 
 class TableOptions(TypedDict, total=False):
@@ -128,11 +128,11 @@ class Source(ABC):
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """All rows in batches of at most `BATCH_ROWS`, with the named columns in the given order."""
         names = list(self.schema.names if columns is None else columns)
-        with nullcontext(Stage()) if self.wraps else stage("read", f"Reading {self.name}", self.about) as told:
+        with nullcontext(Stage()) if self.wraps else stage("read", f"Reading {self.name}", self.about) as stated:
             for batch in self._read(names):
                 for start in range(0, batch.num_rows, BATCH_ROWS):
                     yield batch.slice(start, BATCH_ROWS)
-                told.advance(batch.num_rows)
+                stated.advance(batch.num_rows)
 
     def counted(self, columns: Sequence[str] | None = None) -> Iterator[CountedRows]:
         """The same rows for callers that count them, in any order; counted already, they are few.
@@ -259,7 +259,7 @@ class Wrapped(Source):
             yield self._made(batch, names), counts
 
 
-class Watched(Wrapped):
+class Monitored(Wrapped):
     """A table whose reading ends with `Cancelled` when the work is cancelled."""
 
     def __init__(self, source: Source, cancellation: Cancellation) -> None:

@@ -124,7 +124,7 @@ def holds_records(row: Sequence[str], width: int, separator: str) -> bool:
 
 
 def _holds_records(cell: str, place: int, width: int, separator: str) -> bool:
-    r"""Whether a cell looks like the end of one record and the beginning of another, or like whole ones between.
+    r"""Whether a cell looks like parts of two records, or contains whole ones.
 
     A quote that opens in one column and is closed in the same column of another record leaves the right number of
     fields: the first line then goes on to the last column, and the last line comes from the first one.

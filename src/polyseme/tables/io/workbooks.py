@@ -150,7 +150,7 @@ class WorkbookSource(FrameSource):
 
 
 def _sheet(path: Path, sheet: str | None, by_policy: bool) -> pa.Table:
-    """A sheet of a workbook, the first one by default; its first row that is not empty holds the column names."""
+    """A sheet of a workbook, by default the first; its first non-empty row has the column names."""
     require("excel", f"{path}: reading a workbook")
     import fastexcel
 
@@ -190,7 +190,7 @@ def _choice(sheets: Sequence[str], by_policy: bool) -> str:
 
 
 def _table(path: Path, header: Sequence[Any], cells: pl.DataFrame) -> pa.Table:
-    """The cells below the header, as columns of its names; columns without name and values are left out."""
+    """The cells below the header as named columns; columns without name and values are dropped."""
     cells = _without_empty_end(cells)
     columns = [(name, cells.to_series(place)) for place, name in enumerate(header)]
     nameless = [place for place, (name, cell) in enumerate(columns, 1) if not name and cell.count()]
