@@ -74,7 +74,7 @@ pictures: $(DEV)  ## pictures, outputs of commands and notebooks in the document
 	$(BIN)/python docs/making/notebooks.py --write
 	$(BIN)/python docs/making/pictures.py
 
-reproduced: $(DEV)  ## the two charts of docs/reproducing.md, made by the studies mse and learnt: some minutes
+reproduced: $(DEV)  ## the two charts of docs/reproducing.md, made by the studies mse and learned: some minutes
 	$(BIN)/polyseme reproduce mse learnt --out reproduce-out
 	cp reproduce-out/pictures/mse-1.svg docs/pictures/reproduced-error.svg
 	cp reproduce-out/pictures/learnt-1.svg docs/pictures/reproduced-learnt.svg

@@ -133,16 +133,16 @@ def main() -> int:
     part, parts = (int(word) for word in chosen.part.split("/"))
     usual = {} if chosen.further else {scene: tuple(QUESTIONS) for scene in scenes()}
     every = {**usual, **dict.fromkeys(further_scenes(), RECORD_QUESTIONS)}
-    asked = {scene: names for scene, names in every.items() if chosen.only in str(scene)}
-    asked = dict(list(asked.items())[part - 1 :: parts])
+    requested = {scene: names for scene, names in every.items() if chosen.only in str(scene)}
+    requested = dict(list(requested.items())[part - 1 :: parts])
     last: dict[tuple[Scene | RecordScene, str], Found] = {}
     for look, times in enumerate(LOOKS):
-        jobs = [Job(scene, times * chosen.releases, chosen.seed + look, names) for scene, names in asked.items()]
+        jobs = [Job(scene, times * chosen.releases, chosen.seed + look, names) for scene, names in requested.items()]
         found = run(jobs, chosen.jobs, chosen.kept)
         last |= {(row.scene, row.answer): row for row in found}
         doubtful = [row for row in last.values() if miss(row) > 0.0]
         print(f"look {look + 1}: {len(jobs)} scenes, {len(found)} classes, {len(doubtful)} out of bounds", flush=True)
-        asked = questions_of(doubtful)
+        requested = questions_of(doubtful)
     return show(list(last.values()), chosen.worst)
 
 
@@ -161,15 +161,15 @@ def miss(row: Found) -> float:
 
 def questions_of(rows: Iterable[Found]) -> dict[Scene | RecordScene, tuple[str, ...]]:
     """The questions whose classes these are, of each scene."""
-    asked: dict[Scene | RecordScene, set[str]] = defaultdict(set)
+    requested: dict[Scene | RecordScene, set[str]] = defaultdict(set)
     for row in rows:
-        asked[row.scene].add(question_of(row.answer))
-    return {scene: tuple(name for name in QUESTIONS if name in names) for scene, names in asked.items()}
+        requested[row.scene].add(question_of(row.answer))
+    return {scene: tuple(name for name in QUESTIONS if name in names) for scene, names in requested.items()}
 
 
 def question_of(answer: str) -> str:
     prefixes = {"cell": "cells", "margin": "margins", "mean": "means", "quantile": "quantiles"}
-    prefixes |= {"difference": "differences", "sum": "sums", "standardised": "sums", "top": "top"}
+    prefixes |= {"difference": "differences", "sum": "sums", "standardized": "sums", "top": "top"}
     return prefixes[answer.split()[0]]
 
 

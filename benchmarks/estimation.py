@@ -18,7 +18,7 @@ from polyseme.inference.likelihood import SetLikelihood
 from polyseme.inference.sets.estimate import estimate_table
 from polyseme.inference.sets.linear import Inverse
 from polyseme.inference.sets.maximum import linear_start
-from polyseme.inference.solver import GAP, Solution, expectation_maximisation, maximise
+from polyseme.inference.solver import GAP, Solution, expectation_maximization, maximize
 from polyseme.kernel.arrays import Floats, Ints
 from polyseme.kernel.randomness import SystemStream, experiment
 from polyseme.semantics.distances.base import Clusters
@@ -78,7 +78,7 @@ def two_humps(size: int) -> Floats:
 
 
 def maximum(likelihood: SetLikelihood, mechanism: Mechanism) -> Solution:
-    return maximise(likelihood, start=linear_start(likelihood, [mechanism]))
+    return maximize(likelihood, start=linear_start(likelihood, [mechanism]))
 
 
 def large_line(records: int = 10_000_000) -> None:
@@ -89,7 +89,7 @@ def large_line(records: int = 10_000_000) -> None:
         reports = grouped([truth], [mechanism], 1)
         likelihood, building = timed(partial(SetLikelihood.of, reports.sets, reports.counts, [mechanism]))
         fast, seconds = min((timed(partial(maximum, likelihood, mechanism)) for _ in range(3)), key=itemgetter(1))
-        reference, slow = timed(partial(expectation_maximisation, likelihood, limit=3_000))
+        reference, slow = timed(partial(expectation_maximization, likelihood, limit=3_000))
         reached = "" if reference.gap <= GAP else " (stopped)"
         print(
             f"  {shape.__name__:10s} {len(reports.counts):,} sets, set up in {building:.2f} s;"

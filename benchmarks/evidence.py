@@ -90,7 +90,7 @@ def forged() -> None:
         for records in (100, 300, 1_000, 10_000):
             codes = experiment(records).integers(0, 14, records)
             found = judged(simple.sample(codes, SystemStream.seeded(f"forged {records}")), balanced)
-            print(f"simple labelled balanced ({l},{d}), {records:6,} records: {found.p_value:.1e} {found.parameters()}")
+            print(f"simple labeled balanced ({l},{d}), {records:6,} records: {found.p_value:.1e} {found.parameters()}")
     together = Mechanism(make_design("balanced", RANKS(14).structure(2), 2))
     for records in (20, 50, 100):
         codes = experiment(records).integers(0, 14, records)

@@ -94,8 +94,11 @@ def buckets(records: int, limit: float) -> bool:
         here = codes % structure.size
         taken = seconds(lambda here=here, structure=structure, l=l: bucketize(here, structure, l, SystemStream()))
         made = bucketize(here, structure, l, SystemStream())
-        asked = f"{limit:.0f} s" if limited else ""
-        print(f"{name:<40}{records:>12,}{taken:>9.2f}{asked:>9}   {made.suppressed.sum():,} suppressed, gap {made.gap}")
+        requested = f"{limit:.0f} s" if limited else ""
+        print(
+            f"{name:<40}{records:>12,}{taken:>9.2f}{requested:>9}   "
+            f"{made.suppressed.sum():,} suppressed, gap {made.gap}"
+        )
         kept &= taken <= limit or not limited
     return kept
 
@@ -142,11 +145,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--large", type=int, default=10_000_000, help="records of the largest table for buckets")
     parser.add_argument("--peer-records", type=int, default=5_000)
     parser.add_argument("--no-peer", action="store_true")
-    asked = parser.parse_args(arguments)
+    requested = parser.parse_args(arguments)
     print(f"{'method':<40}{'records':>12}{'seconds':>9}{'asked':>9}")
-    kept = [buckets(asked.records, 1.0), buckets(asked.large, 6.0), partitions(asked.records, 8.0)]
-    if not asked.no_peer:
-        beside_anonypy(asked.peer_records)
+    kept = [buckets(requested.records, 1.0), buckets(requested.large, 6.0), partitions(requested.records, 8.0)]
+    if not requested.no_peer:
+        beside_anonypy(requested.peer_records)
     return 0 if all(kept) else 1
 
 

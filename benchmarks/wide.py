@@ -29,7 +29,7 @@ BARS = {"report": 30.0, "report --original": 60.0, "attack": 15.0, "attack --ori
 
 
 def make_table(rows: int, protected: int, untouched: int, seed: int = 1) -> pl.DataFrame:
-    """Answers to a long questionnaire: neighbours in the list of questions go together a little."""
+    """Answers to a long questionnaire: neighbors in the list of questions go together a little."""
     random = np.random.default_rng(seed)
     mood = random.normal(size=rows)
     columns: dict[str, Sequence[str]] = {}
@@ -97,10 +97,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--rows", type=int, default=2_000)
     parser.add_argument("--protected", type=int, default=290)
     parser.add_argument("--untouched", type=int, default=10)
-    asked = parser.parse_args(arguments)
-    shape = (asked.protected, asked.untouched)
-    table, policy = make_table(asked.rows, *shape), make_policy(*shape)
-    print(f"{table.height:,} rows, {table.width} columns, {asked.protected} of them protected\n")
+    requested = parser.parse_args(arguments)
+    shape = (requested.protected, requested.untouched)
+    table, policy = make_table(requested.rows, *shape), make_policy(*shape)
+    print(f"{table.height:,} rows, {table.width} columns, {requested.protected} of them protected\n")
     print(f"{'verb':<20}{'core s':>9}{'clock s':>9}{'reads':>8}{'columns':>9}{'bar':>7}")
     slow = False
     with tempfile.TemporaryDirectory() as name:

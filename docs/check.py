@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 import sys
@@ -16,12 +17,20 @@ HEADING = re.compile(r"^#+ +(.+?) *$", re.M)
 PURPOSE = re.compile(r"# .+\n\n\*(Tutorial|How-to|Reference|Explanation|Decision): ")
 REFUSED = re.compile(r"\b(?:somebody|nobody|whoever|anew|beforehand)\b", re.I)
 """Words that name no actor, or that no colleague would say."""
+BRITISH = re.compile(
+    r"\b\w*(?:behaviour|colour|neighbour|labelled(?!by)|learnt|judgement|[mn]imis[ei]|recognis[ei])\w*", re.I
+)
+"""Spellings that are American elsewhere."""
+KEPT = {"learnt", "neighbours", "recognise"}
+"""The name of a study, a key of campaign documents, and a name that plugins may import."""
+SENTENCE, FIRST_LINE, README_LINES = 40, 90, 120
+"""Words of a sentence, characters of a docstring's first line, lines of the README: at most."""
 BUDGET = 60_000
 """Words of all pages below `docs/`: what is added has to replace something."""
 
 
 def pages() -> list[Path]:
-    top = [ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "CHANGELOG", "SECURITY")]
+    top = [ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "CHANGELOG", "SECURITY", "ARTIFACT")]
     return [*top, *sorted((ROOT / "docs").rglob("*.md"))]
 
 
@@ -78,6 +87,42 @@ def without_purpose(page: Path, text: str) -> list[str]:
     below = page.suffix == ".md" and page.parent != ROOT and page.name != "README.md"
     said = not below or PURPOSE.match(text)
     return [] if said else [f"{page.relative_to(ROOT)}: begin with *How-to: ...*, or another of {PURPOSE.pattern}"]
+
+
+def british(text: str) -> list[str]:
+    """Words of a text that are not spelled the American way."""
+    return [word for word in BRITISH.findall(text) if word not in KEPT]
+
+
+def long_sentences(text: str) -> list[str]:
+    """Sentences with too many words, outside of code, tables and headings."""
+    plain = re.sub(r"```.*?```|^(?:    |[|#]).*$", "\n\n", text, flags=re.S | re.M)
+    plain = re.sub(r"`[^`]*`", "code", re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", plain))
+    blocks = (" ".join(block.split()) for block in re.split(r"\n\s*\n|\n(?=\s*(?:[-*] |\d+\. ))", plain))
+    parts = (part for block in blocks for part in re.split(r"(?<=[.!?:;])\s", block))
+    return [part for part in parts if len(re.findall(r"\S*\w\S*", part)) > SENTENCE]
+
+
+def long_first_lines(source: str) -> list[str]:
+    """First lines of docstrings, private ones too, that are longer than allowed."""
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)
+    texts = [ast.get_docstring(node) or "" for node in ast.walk(ast.parse(source)) if isinstance(node, kinds)]
+    return [first for text in texts if len(first := text.partition("\n")[0]) > FIRST_LINE]
+
+
+def style() -> list[str]:
+    """What pages and modules have that `long_sentences`, `british` and `long_first_lines` refuse."""
+    found = []
+    for page in [page for page in pages() if page.name not in {"CHANGELOG.md", *MADE}]:
+        text, name = page.read_text(encoding="utf-8"), page.relative_to(ROOT)
+        found += [f"{name}: sentence of more than {SENTENCE} words: {part[:60]}" for part in long_sentences(text)]
+        found += [f"{name}: '{word}' is not American" for word in british(text) if "reproduc" not in page.name]
+    for module in sorted((ROOT / "src").rglob("*.py")):
+        text, name = module.read_text(encoding="utf-8"), module.relative_to(ROOT)
+        found += [f"{name}: first line of a docstring is too long: {first}" for first in long_first_lines(text)]
+        found += [f"{name}: '{word}' is not American" for word in british(text)]
+    lines = (ROOT / "README.md").read_text(encoding="utf-8").count("\n")
+    return found + ([f"README.md has {lines} lines, at most {README_LINES}"] if lines > README_LINES else [])
 
 
 def too_long() -> list[str]:
@@ -180,7 +225,7 @@ def _signature(thing: Any) -> str:
     given = inspect.signature(thing)
     plain = [one.replace(annotation=inspect.Parameter.empty) for one in given.parameters.values() if one.name != "self"]
     text = str(given.replace(parameters=plain, return_annotation=inspect.Signature.empty))
-    return re.sub(r"<(?:[^<>]|<[^<>]*>)*>", "..", text)
+    return re.sub(r"<(?:[^<>]|<[^<>]*>)*>", "...", text)
 
 
 MADE = {"commands.md": commands_page, "python.md": python_page}
@@ -204,7 +249,7 @@ def main() -> int:
             continue  # says what texts were, too
         text = page.read_text(encoding="utf-8")
         problems += [*refused_words(page, text), *without_purpose(page, text)]
-    problems += too_long()
+    problems += [*style(), *too_long()]
     print("\n".join(problems) or f"{len(pages())} pages, all links lead somewhere")
     return 1 if problems else 0
 

@@ -12,17 +12,22 @@ from typing import Any
 import hypothesis
 import pytest
 
+# Tests run side by side, one for each core: threads of the linear algebra library would only wait for one another.
+# It reads this once, when numpy is imported.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 from polyseme.kernel import randomness
 
 ROOT = Path(__file__).resolve().parent.parent
-# Tests run side by side, one for each core: threads of the linear algebra library would only wait for one another.
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # Lines are folded to what this says, and tests look for sentences in them.
 os.environ.pop("COLUMNS", None)
 
 SHARED = ROOT.parent / "shared" / "data"
 
-hypothesis.settings.register_profile("steady", deadline=None, derandomize=True)
+# The same examples in every run, on every machine, however busy it is.
+hypothesis.settings.register_profile(
+    "steady", deadline=None, derandomize=True, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
 hypothesis.settings.load_profile("steady")
 
 SEED = os.environ.get("POLYSEME_TEST_SEED", "0")
@@ -34,15 +39,15 @@ class _Entropy:
 
     def __init__(self) -> None:
         self.asking = list[str]()
-        self._asked = Counter[str]()
+        self._requested = Counter[str]()
 
     def key(self) -> bytes:
         asking = self.asking[-1] if self.asking else os.environ.get("PYTEST_CURRENT_TEST", "")
-        self._asked[asking] += 1
-        return hashlib.sha256(f"{SEED} {asking} {self._asked[asking]}".encode()).digest()
+        self._requested[asking] += 1
+        return hashlib.sha256(f"{SEED} {asking} {self._requested[asking]}".encode()).digest()
 
     def from_the_start(self) -> None:
-        self._asked.clear()
+        self._requested.clear()
 
 
 _entropy = _Entropy()

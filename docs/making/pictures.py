@@ -26,7 +26,7 @@ from transcripts import BLOCK, DOCS, FILES, run
 
 import polyseme as ps
 from polyseme.demo.walkthrough import INCOME_CLASSES, INCOME_POLICY, income_table
-from polyseme.reports.charts import COLOURS, distribution_chart
+from polyseme.reports.charts import COLORS, distribution_chart
 from polyseme.reports.contents import Distribution
 
 PICTURES = DOCS / "pictures"
@@ -34,10 +34,8 @@ LARGEST = 150_000
 COLUMNS = 100
 NARROW, LEGIBLE = 320, 13
 """Width of the chart of the README and size of its letters: a telephone shows the picture unscaled."""
-COLOURS_OF_TERMINALS = "3b4252 e06c75 98c379 e5c07b 61afef c678dd 56b6c2 d8dee9"
-THEME = TerminalTheme(
-    (24, 28, 36), (216, 222, 233), [tuple(bytes.fromhex(one)) for one in COLOURS_OF_TERMINALS.split()]
-)
+COLORS_OF_TERMINALS = "3b4252 e06c75 98c379 e5c07b 61afef c678dd 56b6c2 d8dee9"
+THEME = TerminalTheme((24, 28, 36), (216, 222, 233), [tuple(bytes.fromhex(one)) for one in COLORS_OF_TERMINALS.split()])
 FONT = "ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 SCREEN = """\
 <svg class="rich-terminal" viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg">
@@ -72,7 +70,7 @@ def prepare(folder: Path) -> None:
 
 
 def terminal(name: str, command: str, folder: Path, lines: int) -> None:
-    """What a command prints in a terminal with colours; the first `lines` of it."""
+    """What a command prints in a terminal with colors; the first `lines` of it."""
     shown = run(command, folder, COLUMNS=str(COLUMNS))
     with (folder / "nowhere").open("w") as nowhere:
         console = Console(record=True, width=COLUMNS, file=nowhere, force_terminal=True, legacy_windows=False)
@@ -88,9 +86,9 @@ def tutorial_chart(folder: Path) -> None:
     estimate = ps.estimate(ps.Release.open(folder / "trial"), of="diagnosis")
     table = estimate.to_polars().join(true, on="diagnosis").sort("diagnosis")
     base = alt.Chart(table).encode(x=alt.X("diagnosis", title=None, axis=alt.Axis(labelAngle=0)))
-    bars = base.mark_bar(color=COLOURS["original"]).encode(y=alt.Y("true", title="patients"))
-    whiskers = base.mark_rule(color=COLOURS["estimate"], strokeWidth=2).encode(y="low", y2="high")
-    dots = base.mark_point(color=COLOURS["estimate"], filled=True, opacity=1, size=50).encode(y="estimate")
+    bars = base.mark_bar(color=COLORS["original"]).encode(y=alt.Y("true", title="patients"))
+    whiskers = base.mark_rule(color=COLORS["estimate"], strokeWidth=2).encode(y="low", y2="high")
+    dots = base.mark_point(color=COLORS["estimate"], filled=True, opacity=1, size=50).encode(y="estimate")
     save("estimate.svg", (bars + whiskers + dots).properties(width=600, height=240).to_dict())
 
 

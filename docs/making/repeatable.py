@@ -20,10 +20,10 @@ from polyseme.kernel import randomness
 @contextmanager
 def repeatable(words: list[str]) -> Iterator[None]:
     """Keys that depend on the words of the command, so that two releases have different decoys."""
-    asked = count()
+    requested = count()
 
     def drawn() -> bytes:
-        return hashlib.shake_256(f"{words} {next(asked)}".encode()).digest(randomness.KEY_BYTES)
+        return hashlib.shake_256(f"{words} {next(requested)}".encode()).digest(randomness.KEY_BYTES)
 
     with patch.object(randomness, "fresh_key", drawn):
         yield

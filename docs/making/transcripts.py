@@ -45,7 +45,7 @@ SETTINGS = {
     "OPENBLAS_NUM_THREADS": "1",
 }
 """A terminal that is as wide as a page."""
-COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+COLOR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 @dataclass(frozen=True)
@@ -89,8 +89,8 @@ def run(command: str, folder: Path, **settings: str) -> str:
 
 
 def lines_of(output: str) -> list[str]:
-    """The lines of an output as a terminal shows them, without colours and without blanks at their ends."""
-    lines = [line.rstrip() for line in COLOUR.sub("", output).rstrip().splitlines()]
+    """The lines of an output as a terminal shows them, without colors and without blanks at their ends."""
+    lines = [line.rstrip() for line in COLOR.sub("", output).rstrip().splitlines()]
     wrapped = [textwrap.wrap(line, WIDTH, break_on_hyphens=False) if len(line) > WIDE else [line] for line in lines]
     return [part for parts in wrapped for part in parts]
 

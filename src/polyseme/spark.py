@@ -69,8 +69,8 @@ __all__ = [
 
 def attack_by_sample(release: Release, sample: int) -> Findings:
     """What attacks find in about so many records of a release that Spark reads."""
-    asked: Any = sample
-    if not isinstance(asked, int) or asked < 1:
+    requested: Any = sample
+    if not isinstance(requested, int) or requested < 1:
         raise QuestionError(
             Problem("sample", f"expected a number of records, 1 or more, got {sample!r}", "sample=1000")
         )
@@ -80,7 +80,7 @@ def attack_by_sample(release: Release, sample: int) -> Findings:
 
 
 def _refuse_classes(release: Release) -> None:
-    """Raise where values are protected by the records beside them: a sample tears classes and groups apart."""
+    """Raise where other records protect the values: a sample would split classes and groups."""
     plain = [item.name for item in release.manifest.columns if item.attribute.role.is_secret and isinstance(item, AsIs)]
     names = [*plain, *(item.name for item in release.manifest.grouped)]
     if names:
@@ -249,7 +249,7 @@ _SUFFIXES = frozenset(
 
 
 def _is_name(data: Any) -> bool:
-    """Whether this names a table of the catalog: nothing of that name is on the disk, and it looks like no path."""
+    """Whether this names a table of the catalog: no such file exists, and it is no path."""
     if not isinstance(data, str) or Path(data).exists():
         return False
     parts = data.split(".")

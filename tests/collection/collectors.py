@@ -167,7 +167,7 @@ class Connection:
 
 
 @dataclass
-class Crowd:
+class Clique:
     """Devices that send until each report is acknowledged.
 
     acknowledged  the numbers of the reports that the collector said were stored

@@ -25,11 +25,11 @@ def campaign(prior=None, source=SOURCE, l=2, values=VALUES, **collection):
     protect = {"diversity": {"l": l}}
     column = {"role": "sensitive", "domain": list(values), "protect": protect}
     policy = {"attributes": {"illness": column | ({} if prior is None else {"prior": list(prior)})}}
-    asked = questions(**collection)
-    asked["questions"] = {"illness": {"text": {"en": "Your illness?", "de": "Ihre Krankheit?"}}}
+    requested = questions(**collection)
+    requested["questions"] = {"illness": {"text": {"en": "Your illness?", "de": "Ihre Krankheit?"}}}
     if prior is not None and source is not None:
-        asked["questions"]["illness"]["source"] = source
-    return make_campaign(Policy.loads(json.dumps(policy)), asked)
+        requested["questions"]["illness"]["source"] = source
+    return make_campaign(Policy.loads(json.dumps(policy)), requested)
 
 
 def document(**settings):
@@ -112,9 +112,9 @@ def circle(count, l, **more):
     return {"kind": "circle", "l": l, "p53": ONE, **_order(count), "ahead": [n + 1 for n in range(count)], **more}
 
 
-def listed(count, l, neighbours=None):
-    later = neighbours or [list(range(code + 1, count)) for code in range(count)]
-    return {"kind": "listed", "l": l, "p53": ONE, "neighbours": later, "weights": [1] * count, "excluded": []}
+def listed(count, l, neighbors=None):
+    later = neighbors or [list(range(code + 1, count)) for code in range(count)]
+    return {"kind": "listed", "l": l, "p53": ONE, "neighbors": later, "weights": [1] * count, "excluded": []}
 
 
 def clusters(count, l, **more):

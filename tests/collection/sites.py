@@ -16,7 +16,7 @@ from polyseme.collection.store import State, Store, open_store
 from polyseme.device.campaign import campaign_id
 
 NewPage = Callable[..., Any]
-"""Makes pages, of a width and a colour scheme."""
+"""Makes pages, of a width and a color scheme."""
 
 
 def _lasting_ports() -> tuple[int, int]:

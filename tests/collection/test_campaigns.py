@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 from command_line import polyseme as run
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from draws import seeds
+from hypothesis import given, settings
 from survey import POLICY, QUESTIONS, RECORD, questions
 
 from polyseme.collection.campaigns import cautions, columns_of, make_campaign, manifest_of, summary
@@ -49,9 +51,9 @@ def schema():
     return json.loads(resources.files("polyseme.device").joinpath("campaign.schema.json").read_text())
 
 
-def problems_of(policy, asked):
+def problems_of(policy, requested):
     with pytest.raises(InvalidInput) as error:
-        make_campaign(Policy.loads(policy), asked)
+        make_campaign(Policy.loads(policy), requested)
     return [str(problem) for problem in error.value.problems]
 
 
@@ -131,10 +133,10 @@ attributes:
   first: {role: sensitive, domain: [a, b, c, d, e, f], protect: {diversity: {l: 2}}}
   second: {role: sensitive, domain: [a, b, c, d, e, f], protect: {diversity: {l: 2}}}
 """
-    asked = {**questions(draws="sticky"), "languages": ["en"], "title": "T"}
-    asked["questions"] = {"first": "First?", "second": "Second?"}
-    asked["collection"]["purpose"] = "To see."
-    campaign = make_campaign(Policy.loads(policy), asked).campaign
+    requested = {**questions(draws="sticky"), "languages": ["en"], "title": "T"}
+    requested["questions"] = {"first": "First?", "second": "Second?"}
+    requested["collection"]["purpose"] = "To see."
+    campaign = make_campaign(Policy.loads(policy), requested).campaign
     reports = [answer(campaign, {"first": "a", "second": "a"}, number.to_bytes(32, "big")) for number in range(200)]
     same = sum(report.sets["first"] == report.sets["second"] for report in reports)
     assert 20 < same < 60  # one in five by chance
@@ -326,15 +328,21 @@ def spoiled(document, rng):
 
 
 def test_a_spoiled_document_is_refused_and_nothing_else_happens(made):
-    rng, document, refused = random.Random(7), json.loads(made.data), 0
+    document, refused = json.loads(made.data), 0
     codes = {"sex": 0, "region": 0, "age": 0, "income": 3, "disease": 1}
-    for _ in range(500):
+
+    @settings(max_examples=500)
+    @given(seeds.map(random.Random))
+    def check(rng):
+        nonlocal refused
         try:
             campaign = Campaign.read(spoiled(document, rng))
             answer_codes(campaign, codes)
             columns_of(campaign)
         except CampaignError:
             refused += 1
+
+    check()
     assert refused > 300
 
 
@@ -358,9 +366,9 @@ attributes:
   town: {role: quasi-identifier}
   income: {role: sensitive, domain: [1, 2, 3, 4], distance: {line: rank}, protect: {semantic-diversity: {l: 3, d: 3}}}
 """
-    asked = {**QUESTIONS, "questions": {"income": {"text": {"en": "Income?"}}, "shoes": "Shoes?"}}
-    asked["collection"] = {"purpose": {"en": "x", "de": "y"}}
-    found = "\n".join(problems_of(policy, asked))
+    requested = {**QUESTIONS, "questions": {"income": {"text": {"en": "Income?"}}, "shoes": "Shoes?"}}
+    requested["collection"] = {"purpose": {"en": "x", "de": "y"}}
+    found = "\n".join(problems_of(policy, requested))
     for said in (
         "$.attributes.town: published as it is, but its values are not declared",
         "$.attributes.income.protect",
@@ -378,9 +386,11 @@ def test_methods_that_group_records_are_refused():
     assert "forms groups of records" in "\n".join(problems_of(policy, QUESTIONS))
 
 
-def test_a_design_without_integers_is_refused_with_the_reason():
+@pytest.mark.parametrize("mechanism", ["simple", "simple, check: printed"])
+def test_a_design_without_integers_is_refused_with_the_reason(mechanism):
     policy = POLICY.replace(
-        "protect: {semantic-diversity: {l: 3, d: 2}}", "protect: {semantic-diversity: {l: 3, d: 2, mechanism: simple}}"
+        "protect: {semantic-diversity: {l: 3, d: 2}}",
+        f"protect: {{semantic-diversity: {{l: 3, d: 2, mechanism: {mechanism}}}}}",
     )
     assert "cannot be drawn on devices" in "\n".join(problems_of(policy, QUESTIONS))
 
@@ -394,9 +404,9 @@ attributes:
     distance: {line: rank}
     protect: {semantic-diversity: {l: 2, d: 7}}
 """
-    asked = questions()
-    asked["questions"] = {"rank": {"text": {"en": "Rank?", "de": "Rang?"}}}
-    assert "could never be told apart" in "\n".join(problems_of(policy, asked))
+    requested = questions()
+    requested["questions"] = {"rank": {"text": {"en": "Rank?", "de": "Rang?"}}}
+    assert "could never be told apart" in "\n".join(problems_of(policy, requested))
 
 
 def test_a_prior_by_group_is_one_document_a_stratum(tmp_path):
@@ -413,10 +423,10 @@ attributes:
   sex: {role: quasi-identifier, domain: [f, m]}
   income: {role: sensitive, domain: [a, b, c, d, e], protect: {diversity: {l: 2}}, prior: {by: [sex], file: prior.csv}}
 """
-    asked = questions(draws="sticky")
-    asked["questions"] = {name: {"text": {"en": f"{name}?", "de": f"{name}?"}} for name in ("sex", "income")}
-    asked["questions"]["income"]["source"] = {"en": "Statistical Office", "de": "Statistisches Amt"}
-    campaign = make_campaign(Policy.loads(policy, tmp_path), asked).campaign
+    requested = questions(draws="sticky")
+    requested["questions"] = {name: {"text": {"en": f"{name}?", "de": f"{name}?"}} for name in ("sex", "income")}
+    requested["questions"]["income"]["source"] = {"en": "Statistical Office", "de": "Statistisches Amt"}
+    campaign = make_campaign(Policy.loads(policy, tmp_path), requested).campaign
     column = campaign.protected[0]
     assert len(column.strata) >= 2
     assert {column.placing.stratum({"sex": code}) for code in (0, 1)} <= set(range(len(column.strata)))
@@ -437,11 +447,11 @@ def test_a_prior_too_uneven_for_whole_numbers_is_refused():
 attributes:
   income: {role: sensitive, domain: [a, b, c, d], protect: {diversity: {l: 2}}, prior: [0.34, 0.33, 0.33, 1.0e-20]}
 """
-    asked = questions()
+    requested = questions()
     source = {"en": "Statistical Office", "de": "Statistisches Amt"}
-    asked["questions"] = {"income": {"text": {"en": "Income?", "de": "Einkommen?"}, "source": source}}
+    requested["questions"] = {"income": {"text": {"en": "Income?", "de": "Einkommen?"}, "source": source}}
     with pytest.raises(ImpossibleError, match="promised, but a set can give"):
-        make_campaign(Policy.loads(policy), asked)
+        make_campaign(Policy.loads(policy), requested)
 
 
 def test_reports_have_the_smallest_size_that_fits(made):
@@ -512,11 +522,11 @@ def _pem():
 
 def test_the_questions_of_the_protocol_page_can_be_asked():
     page = (Path(__file__).parents[2] / "docs" / "collection" / "protocol.md").read_text(encoding="utf-8")
-    asked = parse(page.split("```yaml\n")[1].split("```")[0])
+    requested = parse(page.split("```yaml\n")[1].split("```")[0])
     policy = "\n".join(line for line in POLICY.splitlines() if line.strip()[:4] not in ("regi", "age:"))
     policy = policy.split("  disease:")[0]
-    campaign = make_campaign(Policy.loads(policy), asked).campaign
-    assert list(campaign.labels) == list(asked["questions"])
+    campaign = make_campaign(Policy.loads(policy), requested).campaign
+    assert list(campaign.labels) == list(requested["questions"])
 
 
 def test_codes_can_be_answered_directly(sticky):

@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.node, pytest.mark.skipif(NODE is None, reason="Node is
 CODES = {"sex": 1, "region": 2, "age": 2, "income": 2, "disease": 0}
 HARMLESS = {
     *("l is a fraction", "too likely", "unknown field", "size and labels"),
-    *("set twice", "smaller neighbour", "full and alike"),
+    *("set twice", "smaller neighbor", "full and alike"),
 }
 """Sampling documents that JSON in JavaScript cannot tell from right ones, or from which the same sets are drawn."""
 UNREAD = {

@@ -15,7 +15,7 @@ from pathlib import Path
 import crowd
 import postgres_server
 import pytest
-from collectors import Connection, Crowd, Nursery, Process
+from collectors import Clique, Connection, Nursery, Process
 
 from polyseme.collection.operations import open_document
 from polyseme.collection.store import Counts, State, Store, open_store
@@ -38,7 +38,7 @@ def survey() -> Survey:
     return Survey.read(crowd.document())
 
 
-def lost(store: Store, campaign: str, sent: Crowd) -> int:
+def lost(store: Store, campaign: str, sent: Clique) -> int:
     """Acknowledged reports that are not in the store."""
     entries = [survey().entry(sent.bodies[number]) for number in sorted(sent.acknowledged)]
     outcomes = [
@@ -49,7 +49,7 @@ def lost(store: Store, campaign: str, sent: Crowd) -> int:
     return len(outcomes) - outcomes.count("same")
 
 
-async def kill_again_and_again(nursery: Nursery, sent: Crowd, kills: int, seed: int) -> None:
+async def kill_again_and_again(nursery: Nursery, sent: Clique, kills: int, seed: int) -> None:
     """Send while the collector is killed at random moments; then let everything arrive."""
     draw = random.Random(seed)
     endless = iter(range(len(sent.bodies)))
@@ -67,12 +67,12 @@ async def kill_again_and_again(nursery: Nursery, sent: Crowd, kills: int, seed: 
     await asyncio.gather(*devices, return_exceptions=True)
 
 
-def killed(address: str, kills: int, reports: int, early: bool = False, seed: int = 1) -> tuple[int, Crowd, Counts]:
+def killed(address: str, kills: int, reports: int, early: bool = False, seed: int = 1) -> tuple[int, Clique, Counts]:
     """How many acknowledged reports are lost after so many kills, who sent, and what is in the store."""
     store = open_store(address)
     campaign = campaign_in(store)
     nursery = Nursery(address, early)
-    sent = Crowd(nursery.port, f"/v1/campaigns/{campaign}/reports", report_bodies(reports))
+    sent = Clique(nursery.port, f"/v1/campaigns/{campaign}/reports", report_bodies(reports))
     try:
         asyncio.run(kill_again_and_again(nursery, sent, kills, seed))
     finally:
@@ -105,14 +105,14 @@ def test_kill_9_200_times_loses_nothing(address: str) -> None:
     assert len(sent.acknowledged) <= counts.reports <= len(sent.acknowledged) + 8 * 200
 
 
-def crash_server(postgres: postgres_server.PostgresServer, crashes: int, reports: int) -> tuple[int, Crowd, Counts]:
+def crash_server(postgres: postgres_server.PostgresServer, crashes: int, reports: int) -> tuple[int, Clique, Counts]:
     address = postgres.new_database()
     store = open_store(address)
     campaign = campaign_in(store)
     store.close()
     draw = random.Random(2)
 
-    async def whole(sent: Crowd) -> None:
+    async def whole(sent: Clique) -> None:
         endless = iter(range(len(sent.bodies)))
         devices = [asyncio.create_task(sent._device(endless)) for _ in range(8)]
         for _ in range(crashes):
@@ -127,7 +127,7 @@ def crash_server(postgres: postgres_server.PostgresServer, crashes: int, reports
         await asyncio.gather(*devices, return_exceptions=True)
 
     with Process(address) as process:
-        sent = Crowd(process.port, f"/v1/campaigns/{campaign}/reports", report_bodies(reports))
+        sent = Clique(process.port, f"/v1/campaigns/{campaign}/reports", report_bodies(reports))
         asyncio.run(whole(sent))
         assert process.stop() == 0
     store = open_store(address)
@@ -163,16 +163,16 @@ def test_two_collectors_store_what_both_are_sent_once(postgres: postgres_server.
     campaign = campaign_in(store)
     bodies = report_bodies(400)
     with Process(address) as one, Process(address) as two:
-        crowds = [Crowd(process.port, f"/v1/campaigns/{campaign}/reports", bodies) for process in (one, two)]
+        cliques = [Clique(process.port, f"/v1/campaigns/{campaign}/reports", bodies) for process in (one, two)]
 
         async def both() -> None:
             orders = (range(400), range(399, -1, -1))
-            await asyncio.gather(*(sent.send_all(8, order) for sent, order in zip(crowds, orders)))
+            await asyncio.gather(*(sent.send_all(8, order) for sent, order in zip(cliques, orders)))
 
         asyncio.run(both())
         assert one.stop() == two.stop() == 0
-    assert sum(sent.statuses[201] for sent in crowds) == 400
-    assert sum(sent.statuses[200] for sent in crowds) == 400
+    assert sum(sent.statuses[201] for sent in cliques) == 400
+    assert sum(sent.statuses[200] for sent in cliques) == 400
     assert store.counts(campaign) == Counts(reports=400)
     store.close()
 
@@ -182,7 +182,7 @@ def test_a_signal_stops_it_when_everything_is_answered(tmp_path: Path) -> None:
     store = open_store(address)
     campaign = campaign_in(store)
     with Process(address) as process:
-        sent = Crowd(process.port, f"/v1/campaigns/{campaign}/reports", report_bodies(500))
+        sent = Clique(process.port, f"/v1/campaigns/{campaign}/reports", report_bodies(500))
 
         async def whole() -> None:
             devices = asyncio.create_task(sent.send_all(8))
@@ -215,7 +215,7 @@ def test_the_disk_is_synced_before_the_answer_leaves(tmp_path: Path) -> None:
     trace = tmp_path / "trace"
     calls = "trace=read,recvfrom,recvmsg,write,writev,sendto,sendmsg,fsync,fdatasync"
     with Process(address, before=("strace", "-f", "-y", "-s", "2000", "-e", calls, "-o", str(trace))) as process:
-        sent = Crowd(process.port, f"/v1/campaigns/{campaign}/reports", report_bodies(5))
+        sent = Clique(process.port, f"/v1/campaigns/{campaign}/reports", report_bodies(5))
         asyncio.run(sent.send_all(1))
         assert sent.statuses == {201: 5}
         assert process.stop() == 0

@@ -8,13 +8,13 @@ import polars as pl
 import pytest
 
 import polyseme as ps
-from polyseme.demo.crowd import no_browser, run_crowd
+from polyseme.demo.respondents import no_browser, run_respondents
 
 
 @pytest.mark.lane
 @pytest.mark.browser
 def test_a_crowd_answers_and_is_released(tmp_path: Path) -> None:
-    said = "\n".join(run_crowd(tmp_path / "out", 300))
+    said = "\n".join(run_respondents(tmp_path / "out", 300))
     assert "297 reports stored" in said or "298 reports stored" in said
     assert "checks from the definitions: all hold" in said
     opened = "1 answered on the page" if not no_browser() else f"1 answered without the page: {no_browser()}"
@@ -27,4 +27,4 @@ def test_a_crowd_answers_and_is_released(tmp_path: Path) -> None:
     assert "<html" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
     # A crowd is done again only where that is asked for.
     with pytest.raises(ps.InvalidInput, match="exists already"):
-        list(run_crowd(tmp_path / "out", 300))
+        list(run_respondents(tmp_path / "out", 300))

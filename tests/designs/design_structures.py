@@ -33,7 +33,8 @@ def even_circle(size, spacing):
 
 
 def random_graph(size, density, seed):
-    rng = np.random.default_rng(seed)
+    """From a seed, or from numbers that hypothesis draws."""
+    rng = np.random.default_rng(seed) if isinstance(seed, int) else seed
     upper = np.triu(rng.random((size, size)) < density, 1)
     return Graph(upper | upper.T)
 

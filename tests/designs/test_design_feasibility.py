@@ -1,9 +1,11 @@
 import numpy as np
 import pytest
 from design_structures import circle_of, compatible, even_circle, line_of, random_graph, valid_sets
+from draws import generators
+from hypothesis import given, settings
 
 from polyseme.designs import best_l, largest_l, make_design, restrict
-from polyseme.designs.feasibility import heaviest_crowd, possible_sets
+from polyseme.designs.feasibility import heaviest_clique, possible_sets
 from polyseme.kernel.errors import ImpossibleError, PolicyError
 from polyseme.semantics.distances import LineDistance
 from polyseme.semantics.distances.base import Circle, Clusters, Graph, Line
@@ -12,15 +14,16 @@ REPRESENTATIVE = [*range(1, 11), 15, 20, 25, 30]
 
 
 def can_be_had(structure, l, prior):
-    """By a linear programme over all valid sets."""
+    """By a linear program over all valid sets."""
     return possible_sets(valid_sets(structure, l), l * prior).size > 0
 
 
-@pytest.mark.parametrize("seed", range(60))
-def test_windows_decide_on_lines_and_clusters(seed):
-    rng = np.random.default_rng(seed)
-    size, l = int(rng.integers(4, 11)), int(rng.integers(2, 5))
-    if seed % 2:
+@pytest.mark.parametrize("kind", ["line", "clusters"])
+@settings(max_examples=60)
+@given(generators())
+def test_windows_decide_on_lines_and_clusters(kind, rng):
+    size, l = rng.integers(4, 11), rng.integers(2, 5)
+    if kind == "line":
         structure = line_of(rng.random(size) * 10, rng.random() * 3)
     else:
         structure = Clusters(np.unique(rng.integers(0, size, size), return_inverse=True)[1])
@@ -36,11 +39,12 @@ def test_windows_decide_on_lines_and_clusters(seed):
         assert best_l(structure, prior) < l
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_a_linear_programme_decides_on_circles_and_graphs(seed):
-    rng = np.random.default_rng(seed)
-    size, l = int(rng.integers(5, 10)), int(rng.integers(2, 4))
-    structure = circle_of(rng.random(size), 1.0, 0.12) if seed % 2 else random_graph(size, 0.7, seed)
+@pytest.mark.parametrize("kind", ["circle", "graph"])
+@settings(max_examples=20)
+@given(generators())
+def test_a_linear_program_decides_on_circles_and_graphs(kind, rng):
+    size, l = rng.integers(5, 10), rng.integers(2, 4)
+    structure = circle_of(rng.random(size), 1.0, 0.12) if kind == "circle" else random_graph(size, 0.7, rng)
     prior = rng.dirichlet(np.full(size, 20.0))
     try:
         design = make_design("balanced", structure, l, prior)
@@ -107,18 +111,21 @@ def test_ranks_and_capacities():
     assert best_l(Clusters(np.array([0, 1, 1, 2]))) == 2
 
 
-@pytest.mark.parametrize("seed", range(15))
-def test_largest_l_by_enumeration(seed):
-    rng = np.random.default_rng(seed)
-    kinds = [line_of(rng.random(9), 0.2), circle_of(rng.random(9), 1.0, 0.15), random_graph(8, 0.7, seed)]
-    structure = kinds[seed % 3]
+@pytest.mark.parametrize("kind", ["line", "circle", "graph"])
+@settings(max_examples=15)
+@given(generators())
+def test_largest_l_by_enumeration(kind, rng):
+    if kind == "graph":
+        structure = random_graph(8, 0.7, rng)
+    else:
+        structure = line_of(rng.random(9), 0.2) if kind == "line" else circle_of(rng.random(9), 1.0, 0.15)
     covered = [l for l in range(1, 9) if len(np.unique(valid_sets(structure, l))) == structure.size]
     assert largest_l(structure) == max(covered)
 
 
 def test_the_heaviest_crowd_is_a_crowd():
     for structure in (random_graph(9, 0.5, 1), even_circle(9, 3), line_of(np.arange(9), 3)):
-        crowd = heaviest_crowd(structure, np.full(9, 1 / 9))
+        crowd = heaviest_clique(structure, np.full(9, 1 / 9))
         pairs = compatible(structure)
         assert not any(pairs[u, v] for u in crowd.codes for v in crowd.codes)
 

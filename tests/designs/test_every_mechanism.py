@@ -22,6 +22,10 @@ CASES = {
     "matrix sharp": ({"matrix": MATRIX}, {"semantic-diversity": {"l": 3, "d": 1.5, "mechanism": "sharp"}}),
     "line simple": ({"line": "rank"}, {"semantic-diversity": {"l": 3, "d": 3, "mechanism": "simple"}}),
     "line duplicate": ({"line": "rank"}, {"semantic-diversity": {"l": 3, "d": 2, "mechanism": "duplicate"}}),
+    "line printed": (
+        {"line": "rank"},
+        {"semantic-diversity": {"l": 3, "d": 2, "mechanism": "simple", "check": "printed"}},
+    ),
     "uneven line least-risk": (
         {"line": [1, 2, 3, 4, 5, 6, 7, 8, 15, 20, 25, 30]},
         {"semantic-diversity": {"l": 3, "d": 6, "mechanism": "least-risk"}},

@@ -1,4 +1,4 @@
-"""The least-risk design against enumeration, linear programmes over listed sets, and figures measured elsewhere."""
+"""The least-risk design against enumeration, linear programs over listed sets, and figures measured elsewhere."""
 
 import json
 import time
@@ -74,7 +74,7 @@ def worst(prior, rho, sets):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_floor_is_the_optimum_of_the_covering_programme(kind):
+def test_the_floor_is_the_optimum_of_the_covering_program(kind):
     for structure, l, prior, sets in random_cases(kind, 12):
         # V* = min sum m_R subject to sum over R with v of m_R >= pi_v
         cover = linprog(np.ones(len(sets)), A_ub=-membership(sets, len(prior)), b_ub=-prior, method="highs").fun
@@ -104,7 +104,7 @@ def test_lightest_sets_by_enumeration(kind):
 
 
 def least_of_all(prior, sets):
-    """The least worst posterior of any mechanism with p = 1, by bisection over linear programmes."""
+    """The least worst posterior of any mechanism with p = 1, by bisection over linear programs."""
     count, l = sets.shape
     belongs = np.zeros((len(prior), count * l))
     belongs[sets.ravel(), np.arange(count * l)] = 1.0
@@ -118,7 +118,7 @@ def least_of_all(prior, sets):
     return low
 
 
-def test_nothing_goes_below_what_a_linear_programme_says_and_descent_comes_near():
+def test_nothing_goes_below_what_a_linear_program_says_and_descent_comes_near():
     gaps, before = [], []
     for structure, l, prior, sets in random_cases("line", 16):
         reach = reach_of(structure, l)
@@ -278,7 +278,7 @@ def test_where_nothing_can_be_estimated_the_least_risk_is_taken():
 
 
 def test_very_rare_values():
-    """Shares far below the tolerance of a linear programme."""
+    """Shares far below the tolerance of a linear program."""
     prior = 0.5 ** np.arange(30)
     prior /= prior.sum()
     design = make_design("least-risk", LineDistance.ranks(30).structure(3), 2, prior)

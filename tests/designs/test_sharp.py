@@ -64,7 +64,7 @@ def test_no_feasible_direction_lowers_the_error(kind):
     joint = (member * found.probability) @ member.T
     inverse = np.linalg.inv(joint)
     assert found.error == pytest.approx(rho**2 @ np.diag(inverse) - 1.0)
-    # The Frank-Wolfe gap: the best distribution against the gradient, by a linear programme.
+    # The Frank-Wolfe gap: the best distribution against the gradient, by a linear program.
     gains = np.einsum("vr,vu,ur->r", member, (inverse * rho**2) @ inverse, member)
     best = linprog(-gains, A_eq=member, b_eq=rho, bounds=(0, None), method="highs")
     scale = max(found.error, 1.0)

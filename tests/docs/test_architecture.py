@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import re
@@ -38,8 +39,10 @@ def test_there_are_few_and_full_modules() -> None:
 def test_a_folder_can_be_read_at_a_glance() -> None:
     entries = [path for path in SOURCE.iterdir() if path.name != "__pycache__"]
     assert len(entries) <= 30
-    crowded = {str(folder): count for folder, count in Counter(path.parent for path in MODULES).items() if count > 25}
-    assert not crowded
+    concentrated = {
+        str(folder): count for folder, count in Counter(path.parent for path in MODULES).items() if count > 25
+    }
+    assert not concentrated
 
 
 def test_verbs_are_thin() -> None:
@@ -67,6 +70,44 @@ def test_tests_mirror_the_folders() -> None:
     folders = {path.name for path in tests.iterdir() if path.is_dir() and path.name != "__pycache__"}
     rooms = {path.name for path in SOURCE.iterdir() if path.is_dir()}
     assert folders - rooms <= {"docs", "support"}
+
+
+NUMBERED = {"collection/portable_cases.py"}
+"""Lists of seeds that stay as they are: the designs of the test vectors, which other programs are tested with."""
+
+
+def seed_loops(text: str) -> list[int]:
+    """Lines that run a test for the seeds of a range: a parameter named after seeds, or a loop over `seed`."""
+    found = []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.For | ast.comprehension):
+            looped = ast.unparse(node.target) == "seed" and ast.unparse(node.iter).startswith("range(")
+            found += [node.target.lineno] if looped else []
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.mark.parametrize":
+            names, values = (ast.unparse(argument) for argument in node.args[:2])
+            found += [node.lineno] if "seed" in names and "range(" in values else []
+    return found
+
+
+def test_examples_come_from_hypothesis_and_not_from_a_list_of_seeds() -> None:
+    """What is counted over many seeds, such as coverage, says so: `for seed in replications(60)` (support/draws.py)."""
+    tests = ROOT / "tests"
+    loops = {str(path.relative_to(tests)): seed_loops(path.read_text(encoding="utf-8")) for path in tests.rglob("*.py")}
+    assert {name for name, lines in loops.items() if lines} == NUMBERED
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "@pytest.mark.parametrize('seed', range(40))\ndef test(seed): ...",
+        "@pytest.mark.parametrize(('kind', 'seed'), product('ab', range(4)))\ndef test(kind, seed): ...",
+        "def test():\n    for seed in range(40):\n        check(seed)",
+        "def test():\n    assert all(holds(seed) for seed in range(40))",
+    ],
+)
+def test_a_list_of_seeds_is_seen(text: str) -> None:
+    assert seed_loops(text)
+    assert not seed_loops(text.replace("range", "replications"))
 
 
 TRACED = """

@@ -207,3 +207,12 @@ def test_the_check_refuses_words_and_pages_without_a_purpose() -> None:
     assert found.startswith("docs/policy.md:4: 'Nobody'")
     assert check.refused_words(page, "Somebodyness is another word.") == []
     assert check.without_purpose(page, "# Policies\n\nA policy is a file.\n") != []
+
+
+def test_the_check_finds_long_sentences_long_first_lines_and_british_words() -> None:
+    assert check.long_sentences("word " * 40 + ".\n\n" + "more " * 40) == []
+    assert len(check.long_sentences("word " * 41)) == 1
+    assert check.long_first_lines(f'def _f():\n    """{"x" * 90}"""\n') == []
+    assert check.long_first_lines(f'def _f():\n    """{"x" * 91}"""\n') == ["x" * 91]
+    assert check.british("A neighbor of another color.") == []
+    assert check.british("A neighbour of another colour.") == ["neighbour", "colour"]

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from draws import replications
 from listed_designs import plain, report, tabulate
 
 from polyseme.inference.base import Fit
@@ -55,16 +56,16 @@ def loss(fit, truth):
 
 def test_the_parts_hold_the_same_reports():
     rows, helping, _ = people(0, "one by one", 3000)
-    told = with_help(rows, helping, MECHANISMS)
-    assert told.finer.names == ("first", "second")
-    assert told.counts.sum() == told.finer.reports.counts.sum() == 3000
-    for reports in (told, told.finer.reports):
+    stated = with_help(rows, helping, MECHANISMS)
+    assert stated.finer.names == ("first", "second")
+    assert stated.counts.sum() == stated.finer.reports.counts.sum() == 3000
+    for reports in (stated, stated.finer.reports):
         keys = np.column_stack([reports.cell, *reports.sets])
         assert len(np.unique(keys, axis=0)) == len(keys)
-    merged = np.column_stack(told.finer.reports.sets)
-    everybody, place = distinct(merged, 8)
-    np.testing.assert_array_equal(np.bincount(place, told.finer.reports.counts), told.counts)
-    np.testing.assert_array_equal(everybody, np.column_stack(told.sets))
+    merged = np.column_stack(stated.finer.reports.sets)
+    everyone, place = distinct(merged, 8)
+    np.testing.assert_array_equal(np.bincount(place, stated.finer.reports.counts), stated.counts)
+    np.testing.assert_array_equal(everyone, np.column_stack(stated.sets))
 
 
 def test_kinds_that_are_alike_become_one():
@@ -76,15 +77,15 @@ def test_kinds_that_are_alike_become_one():
     names = kind + 3 * rng.integers(0, 4, 20_000)
     rows = report(np.column_stack(np.unravel_index(drawn, (8, 6))), MECHANISMS, rng, names, 12)
     names = rows.cell
-    told = with_help(replace(rows, cell=np.zeros_like(names), cells=1), [Help("name", names)], MECHANISMS)
-    assert told.finer.groups.tolist() == [[0], [1], [2]]
-    records = np.bincount(told.finer.reports.cell, told.finer.reports.counts)
+    stated = with_help(replace(rows, cell=np.zeros_like(names), cells=1), [Help("name", names)], MECHANISMS)
+    assert stated.finer.groups.tolist() == [[0], [1], [2]]
+    records = np.bincount(stated.finer.reports.cell, stated.finer.reports.counts)
     np.testing.assert_array_equal(np.sort(records), np.sort(np.bincount(kind)))
 
 
 def test_columns_without_a_say_are_left_out():
     left = 0
-    for seed in range(40):
+    for seed in replications(40):
         rows, helping, _ = people(seed, "nothing", 2000, kinds=(20, 15))
         left += len(with_help(rows, helping, MECHANISMS).finer.idle)
     assert left >= 76  # of 80; one in a thousand should pass, a few times that with few records in a kind
@@ -92,31 +93,31 @@ def test_columns_without_a_say_are_left_out():
 
 def test_a_column_of_one_kind_is_idle():
     rows, helping, _ = people(0, "one by one", 500)
-    told = with_help(rows, [Help("same", np.zeros_like(helping[0].kinds)), helping[0]], MECHANISMS)
-    assert told.finer.idle == ("same",)
-    assert told.finer.names == ("first",)
+    stated = with_help(rows, [Help("same", np.zeros_like(helping[0].kinds)), helping[0]], MECHANISMS)
+    assert stated.finer.idle == ("same",)
+    assert stated.finer.names == ("first",)
 
 
 def test_there_are_never_more_parts_than_there_is_room_for():
     rows, helping, _ = people(2, "one by one", 60_000, kinds=(20, 24), size=1.5)
-    told = with_help(rows, helping, MECHANISMS)
-    assert 20 < len(told.finer.whole) <= PARTS
-    assert _effects(told, MECHANISMS, told.finer) is not None
-    assert smoothed(CellLikelihoods(told, MECHANISMS), told.finer).people.sum() == pytest.approx(60_000)
+    stated = with_help(rows, helping, MECHANISMS)
+    assert 20 < len(stated.finer.whole) <= PARTS
+    assert _effects(stated, MECHANISMS, stated.finer) is not None
+    assert smoothed(CellLikelihoods(stated, MECHANISMS), stated.finer).people.sum() == pytest.approx(60_000)
 
 
 def test_cells_keep_their_own_records():
     rng = np.random.default_rng(3)
     rows, helping, _ = people(3, "one by one", 4000)
     cell = rng.integers(0, 3, len(rows.counts))
-    told = with_help(replace(rows, cell=cell, cells=3), helping, MECHANISMS)
+    stated = with_help(replace(rows, cell=cell, cells=3), helping, MECHANISMS)
     records = np.bincount(cell, rows.counts, minlength=3)
     np.testing.assert_array_equal(
-        np.bincount(told.finer.whole[told.finer.reports.cell], told.finer.reports.counts), records
+        np.bincount(stated.finer.whole[stated.finer.reports.cell], stated.finer.reports.counts), records
     )
     more = with_help(replace(rows, cell=cell, cells=5), helping, MECHANISMS)
     assert not Smooth().fit(more, MECHANISMS).values[3:].any()
-    fit = Smooth().fit(told, MECHANISMS)
+    fit = Smooth().fit(stated, MECHANISMS)
     np.testing.assert_allclose(fit.values.sum(axis=(1, 2)), records, rtol=1e-9)
     np.testing.assert_allclose(fit.expected.sum(axis=(1, 2)), records, rtol=1e-9)
 
@@ -144,10 +145,12 @@ def test_one_report_and_none():
 @pytest.mark.parametrize(("records", "most"), [(3000, 0.9), (30_000, 0.75)])
 def test_columns_make_the_table_more_exact(records, most):
     errors = []
-    for seed in range(4):
+    for seed in replications(4):
         rows, helping, truth = people(seed, "one by one", records)
-        told = with_help(rows, helping, MECHANISMS)
-        errors.append([loss(choose(reports, MECHANISMS)[1], truth) for reports in (told, replace(told, finer=None))])
+        stated = with_help(rows, helping, MECHANISMS)
+        errors.append(
+            [loss(choose(reports, MECHANISMS)[1], truth) for reports in (stated, replace(stated, finer=None))]
+        )
     with_columns, without = np.mean(errors, axis=0)
     assert with_columns < most * without
 
@@ -158,20 +161,22 @@ def test_a_copy_of_the_attribute_tells_nearly_all():
     codes = np.column_stack([rng.choice(8, 5000, p=np.arange(1, 9) / 36), rng.integers(0, 6, 5000)])
     rows = report(codes, MECHANISMS, rng, codes[:, 0], 8)
     copy = Help("copy", rows.cell)
-    told = with_help(replace(rows, cell=np.zeros_like(rows.cell), cells=1), [copy], MECHANISMS)
+    stated = with_help(replace(rows, cell=np.zeros_like(rows.cell), cells=1), [copy], MECHANISMS)
     truth = tabulate(codes, MECHANISMS)
-    fit = Smooth().fit(told, MECHANISMS)
-    plain_fit = Smooth().fit(replace(told, finer=None), MECHANISMS)
+    fit = Smooth().fit(stated, MECHANISMS)
+    plain_fit = Smooth().fit(replace(stated, finer=None), MECHANISMS)
     margins = [((table.values - truth).sum(axis=2) ** 2).sum() for table in (fit, plain_fit)]
     assert margins[0] < 0.1 * margins[1]
 
 
 def test_columns_that_say_nothing_do_no_harm():
     errors = []
-    for seed in range(8):
+    for seed in replications(8):
         rows, helping, truth = people(seed, "nothing", 2000)
-        told = with_help(rows, helping, MECHANISMS)
-        errors.append([loss(choose(reports, MECHANISMS)[1], truth) for reports in (told, replace(told, finer=None))])
+        stated = with_help(rows, helping, MECHANISMS)
+        errors.append(
+            [loss(choose(reports, MECHANISMS)[1], truth) for reports in (stated, replace(stated, finer=None))]
+        )
     with_columns, without = np.mean(errors, axis=0)
     assert with_columns < 1.05 * without
 
@@ -179,9 +184,9 @@ def test_columns_that_say_nothing_do_no_harm():
 def test_where_columns_act_only_together_many_records_show_it():
     """The model lets them act one by one. With 300,000 records the table would be wrong by more than its noise."""
     rows, helping, truth = people(0, "together", 300_000)
-    told = with_help(rows, helping, MECHANISMS)
-    forced = loss(Smooth().fit(told, MECHANISMS), truth)
-    _, fit = choose(told, MECHANISMS)
+    stated = with_help(rows, helping, MECHANISMS)
+    forced = loss(Smooth().fit(stated, MECHANISMS), truth)
+    _, fit = choose(stated, MECHANISMS)
     assert any("would lower the likelihood" in note for note in fit.notes)
     assert loss(fit, truth) < 0.5 * forced
 
@@ -205,10 +210,10 @@ def test_a_table_too_large_says_so_and_is_estimated_without():
     mechanisms = [plain(40, 2), plain(40, 2)]
     rng = np.random.default_rng(0)
     rows = report(rng.integers(0, 40, (300, 2)), mechanisms, rng)
-    told = with_help(rows, [Help("first", np.arange(len(rows.counts)) % MOST_KINDS)], mechanisms)
-    _, fit = choose(told, mechanisms)
+    stated = with_help(rows, [Help("first", np.arange(len(rows.counts)) % MOST_KINDS)], mechanisms)
+    _, fit = choose(stated, mechanisms)
     assert "without the help of first: the table is too large for that" in fit.notes
-    np.testing.assert_allclose(fit.values, choose(replace(told, finer=None), mechanisms)[1].values)
+    np.testing.assert_allclose(fit.values, choose(replace(stated, finer=None), mechanisms)[1].values)
 
 
 def test_a_column_without_room_is_not_called_idle():
@@ -219,10 +224,10 @@ def test_a_column_without_room_is_not_called_idle():
     group = rng.integers(0, 100, 4000)
     rows = report(codes, [mechanism], rng, group * 6 + codes[:, 0], 600)
     grouped = replace(rows, cell=rows.cell // 6, cells=100)
-    told = with_help(grouped, [Help("copy", rows.cell % 6)], [mechanism])
-    assert told.finer.crowded == ("copy",)
-    assert told.finer.idle == ()
-    _, fit = choose(told, [mechanism])
+    stated = with_help(grouped, [Help("copy", rows.cell % 6)], [mechanism])
+    assert stated.finer.concentrated == ("copy",)
+    assert stated.finer.idle == ()
+    _, fit = choose(stated, [mechanism])
     assert "without the help of copy: the table would become too large with it" in fit.notes
 
 
@@ -236,10 +241,10 @@ def test_many_columns_are_brought_down_to_the_room_there_is():
         np.where(rng.random(30_000) < 0.3, codes[:, 0] * 3 + rng.integers(0, 3, 30_000), rng.integers(0, 18, 30_000))
         for _ in range(20)
     ]
-    told = with_help(rows, [Help(f"c{number}", column[person]) for number, column in enumerate(own)], [plain(6, 2)])
-    assert len(told.finer.whole) <= PARTS
-    assert len(told.finer.names) + len(told.finer.crowded) == 20
-    assert told.finer.reports.counts.sum() == 30_000
+    stated = with_help(rows, [Help(f"c{number}", column[person]) for number, column in enumerate(own)], [plain(6, 2)])
+    assert len(stated.finer.whole) <= PARTS
+    assert len(stated.finer.names) + len(stated.finer.concentrated) == 20
+    assert stated.finer.reports.counts.sum() == 30_000
 
 
 def test_the_distance_to_maximum_likelihood_is_judged_where_its_variance_is_known():
@@ -257,8 +262,8 @@ def test_the_distance_to_maximum_likelihood_is_judged_where_its_variance_is_know
 
 def test_limits_are_those_of_maximum_likelihood_and_hold_the_value():
     rows, helping, _ = people(6, "one by one", 2000)
-    told = with_help(rows, helping, MECHANISMS)
-    fit, best = Smooth().fit(told, MECHANISMS), MaximumLikelihood().fit(told, MECHANISMS)
+    stated = with_help(rows, helping, MECHANISMS)
+    fit, best = Smooth().fit(stated, MECHANISMS), MaximumLikelihood().fit(stated, MECHANISMS)
     for population in ("finite", "super"):
         low, high = fit.limits.cells(0.95, population)
         inner = best.limits.cells(0.95, population)
@@ -269,17 +274,18 @@ def test_limits_are_those_of_maximum_likelihood_and_hold_the_value():
 
 
 # Of the records themselves "a column that helps" in test_coverage_of_questions.py tells, sooner.
-@pytest.mark.parametrize("population", [pytest.param("finite", marks=pytest.mark.slow), "super"])
+@pytest.mark.slow
+@pytest.mark.parametrize("population", ["finite", "super"])
 def test_intervals_cover(population):
     inside, widths, honest = [], [], []
-    for seed in range(6 if population == "super" else 12):
+    for seed in replications(6 if population == "super" else 12):
         rng = np.random.default_rng(seed)
         rows, helping, truth = people(seed, "one by one", 1500)
         if population == "super":
             truth = 1500 * world(rng, "one by one").sum(axis=(0, 1))[None]
-        told = with_help(rows, helping, MECHANISMS)
+        stated = with_help(rows, helping, MECHANISMS)
         labels = [list(range(mechanism.size)) for mechanism in MECHANISMS]
-        table = estimate_table(told, MECHANISMS, ["a", "b"], labels, population=population)
+        table = estimate_table(stated, MECHANISMS, ["a", "b"], labels, population=population)
         inside.append((table.low - 1e-6 <= truth) & (truth <= table.high + 1e-6))
         widths.append(table.high - table.low)
         alone = estimate_table(rows, MECHANISMS, ["a", "b"], labels, estimator="inverse", population=population)
@@ -288,12 +294,13 @@ def test_intervals_cover(population):
     assert np.mean(widths) <= 1.3 * np.mean(honest)
 
 
+@pytest.mark.slow
 def test_variances_of_sums_over_parts_are_those_of_weights_drawn_at_random():
     rows, helping, _ = people(7, "one by one", 3000)
     finer = with_help(rows, helping, MECHANISMS).finer
     likelihoods = [likelihood_of(sets, counts, MECHANISMS) for _, sets, counts in finer.reports.by_cell()]
-    told = replace(rows, finer=finer)
-    search = _Search(likelihoods, _effects(told, MECHANISMS, told.finer), finer.whole, 1)
+    stated = replace(rows, finer=finer)
+    search = _Search(likelihoods, _effects(stated, MECHANISMS, stated.finer), finer.whole, 1)
     sizes = np.full(search.term.max() + 1, 0.2)
     point, information, pull = search.settle(search.at(np.zeros(len(search.term))), sizes)
     root = 1e-2 * search.solve(sizes, information, pull).root  # small, so that it is a matter of first order

@@ -49,8 +49,12 @@ MORE = {
     "20 records a person: 37%",
     "priors of 6 strata",
     "priors that are out of date",
+    "40 groups of 25 records: 26%",
+    "12 strata of 20 records: 40%",
+    "one value for all, epsilon 3: 75%",
+    "mean of a steep distribution: 83%",
 }
-"""Other numbers for what a scene beside them asks: they take their time in `make test-slow`."""
+"""Scenes that take more than five seconds, or that ask the same as one beside them with other numbers."""
 
 
 @pytest.mark.parametrize(
@@ -108,20 +112,24 @@ def with_inverse(scene):
         Scene("steep", "line (3,4)", 2_000),
         Scene("one", "epsilon 3", 2_000),
         Scene("spike", "line (3,2), p 0.7", 2_000),
-        Scene("smooth", "line (3,3)", 2_400, strata=12),
+        pytest.param(Scene("smooth", "line (3,3)", 2_400, strata=12), marks=pytest.mark.slow),
         pytest.param(Scene("steep", "line (3,3)", 2_400, strata=12), marks=pytest.mark.slow),
     ],
     ids=str,
 )
 def test_intervals_are_not_needlessly_long(scene):
-    """Beside `inverse`, and above 95% by no more than is needed."""
-    best = answers(scene, 15, ("cells", "means"))
-    honest = answers(with_inverse(scene), 15, ("cells", "means"))
+    """Beside `inverse`, and above 95% by no more than is needed.
+
+    With strata a release has four or five common cells: of 65 none was missed once in about 30 runs, hence 80 releases.
+    """
+    releases = 80 if scene.strata > 1 else 15
+    best = answers(scene, releases, ("cells", "means"))
+    honest = answers(with_inverse(scene), releases, ("cells", "means"))
     for name, found in best.items():
         assert found.width <= WIDEST * honest[name].width, name
-    crowded = [found for name, found in best.items() if name in ("cell middle", "cell common")]
+    concentrated = [found for name, found in best.items() if name in ("cell middle", "cell common")]
     if scene.truth == "smooth":
-        assert all(found.held <= 0.99 for found in crowded)
+        assert all(found.held <= 0.99 for found in concentrated)
 
 
 def test_a_margin_is_what_would_have_been_asked_for_directly():

@@ -7,7 +7,7 @@ from listed_designs import line, plain, report
 from polyseme.inference.likelihood import CellLikelihoods, Joined, SetLikelihood, likelihood_of
 from polyseme.inference.sets.cross_validation import Simpler, best_strength, simpler_table, used_parameters
 from polyseme.inference.sets.maximum import MaximumLikelihood
-from polyseme.inference.solver import maximise
+from polyseme.inference.solver import maximize
 
 
 def fitted(strength, n=300, seed=0):
@@ -17,7 +17,7 @@ def fitted(strength, n=300, seed=0):
     reports = report(codes, mechanisms, rng)
     likelihood = likelihood_of(reports.sets, reports.counts, mechanisms)
     simpler = Simpler(np.full(24, 1.0 / 24))
-    return likelihood, maximise(Joined.of(likelihood, strength * simpler.table), 1e-12).x, simpler
+    return likelihood, maximize(Joined.of(likelihood, strength * simpler.table), 1e-12).x, simpler
 
 
 @pytest.mark.parametrize("strength", [5.0, 100.0, 3000.0])
@@ -42,7 +42,7 @@ def test_stronger_penalties_use_fewer_parameters_down_to_none():
 @pytest.mark.parametrize("strength", [30.0, 100.0, 3000.0])
 @pytest.mark.parametrize("groups", [1, 2])
 def test_leaving_out_agrees_with_fits_that_do_leave_out(strength, groups):
-    """The simpler table is made again for each report left out: a product of margins, or of neighbours' averages."""
+    """The simpler table is made again for each report left out: a product of margins, or of neighbors' averages."""
     mechanisms = [line(6, 2, 2), plain(4, 2, 0.9)] if groups == 2 else [line(12, 2, 2)]
     rng = np.random.default_rng(0)
     left = rng.binomial(mechanisms[0].size - 1, 0.4, 1000)
@@ -52,7 +52,7 @@ def test_leaving_out_agrees_with_fits_that_do_leave_out(strength, groups):
 
     def fit(counts):
         simpler = simpler_table(reports.sets, counts, mechanisms, groups)
-        return maximise(
+        return maximize(
             Joined.of(likelihood.counting(counts.astype(float)), strength * simpler.table), 1e-12
         ).x, simpler
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from draws import replications
 
 from polyseme.designs import make_design
 from polyseme.designs.mechanism import Mechanism
@@ -77,7 +78,7 @@ def test_errors_are_those_of_many_releases_where_all_candidates_are_alike() -> N
     """The hardest case: chance alone decides what is named, so confidence is far too high."""
     mechanism, found = ranks(9, 2, 2), []
     group = np.arange(2_000) % 20
-    for seed in range(60):
+    for seed in replications(60):
         _, sets = drawn(mechanism, np.full(9, 1 / 9), 2_000, seed)
         judged = judged_groups(sets, group, mechanism)
         assert judged is not None
@@ -118,7 +119,7 @@ def test_a_kept_promise_is_not_taken_for_a_broken_one(adversary: object, l: int)
     """All candidates are alike, so exactly 1/l is right; an adversary's own confidence is higher, by chance."""
     mechanism, sure = ranks(9, l, 2), []
     noise = np.random.default_rng(1_000).integers(0, 8, (2_000, 2))
-    for seed in range(25):
+    for seed in replications(25):
         _, sets = drawn(mechanism, np.full(9, 1 / 9), 2_000, seed)
         (found,) = adversary.attack(  # type: ignore[attr-defined]
             Scene(Shown(sets, mechanism), Promised(learned=1 / l), features=noise)

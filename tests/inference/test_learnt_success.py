@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from draws import replications
 
 from polyseme.designs import make_design
 from polyseme.designs.mechanism import Mechanism
 from polyseme.inference.knowledge.held_out import Reached, reached
-from polyseme.inference.knowledge.learned import like_everybody
+from polyseme.inference.knowledge.learned import like_everyone
 from polyseme.kernel.randomness import StreamKey, SystemStream
 from polyseme.privacy.analysis.learner import Population, success, success_in_groups
 from polyseme.semantics.distances import LineDistance
@@ -51,7 +52,7 @@ def test_limits_hold_what_the_law_says(truth: str, l: int, d: int, p: float, nea
     exact = success_in_groups(mechanism, Population(np.full(GROUPS, 1 / GROUPS), shares))
     assert exact is not None
     off, held = [], 0
-    for seed in range(4):
+    for seed in replications(4):
         group, sets = _drawn(mechanism, shares, 10_000, seed)
         found = reached(sets, group, mechanism)
         assert found is not None
@@ -68,7 +69,7 @@ def test_few_are_added_where_groups_differ_and_many_where_they_do_not() -> None:
     added = {}
     for truth in ("independent", "dependent"):
         group, sets = _drawn(mechanism, TRUTHS[truth], 6_000, 1)
-        added[truth] = like_everybody(sets, group, mechanism)
+        added[truth] = like_everyone(sets, group, mechanism)
     assert added["dependent"] <= 5.0
     assert added["independent"] == 150.0
 

@@ -6,6 +6,7 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from draws import replications
 
 from polyseme.inference.classes.coarsened import InGroups
 from polyseme.inference.classes.permuted import (
@@ -120,7 +121,7 @@ def test_both_margins_are_those_that_were_published(size: int, way: str) -> None
 @pytest.mark.parametrize("size", [2, 3, 5])
 def test_the_most_likely_table_is_nearer_the_truth_than_the_even_spread(size: int) -> None:
     squares = np.zeros(2)
-    for seed in range(10):
+    for seed in replications(10):
         permuted, truth = in_groups(seed, 3_000, SHARES, size)
         squares += [((table - truth) ** 2).sum() for table in (permuted.most_likely()[0], permuted.spread_evenly())]
     # Measured: root mean squared errors of 0.06, 0.08 and 0.10 of those of the even spread.
@@ -129,7 +130,7 @@ def test_the_most_likely_table_is_nearer_the_truth_than_the_even_spread(size: in
 
 def test_the_approximation_for_large_groups_is_nearer_the_truth_than_the_even_spread() -> None:
     squares = np.zeros(2)
-    for seed in range(5):
+    for seed in replications(5):
         permuted, truth = in_groups(seed, 4_500, SHARES, EXACT + 1)
         squares += [((table - truth) ** 2).sum() for table in (permuted.most_likely()[0], permuted.spread_evenly())]
         assert any("approximated" in remark for remark in permuted.remarks())
@@ -176,7 +177,7 @@ def test_a_pull_by_hand_leads_from_the_largest_likelihood_to_the_even_spread(str
     even = permuted.spread_evenly()
     assert converged
     assert weight == pytest.approx(600.0 / (600.0 + strength))
-    np.testing.assert_allclose(table, weight * permuted.dealt.step(table) + (1.0 - weight) * even, atol=0.01)
+    np.testing.assert_allclose(table, weight * permuted.assigned.step(table) + (1.0 - weight) * even, atol=0.01)
     np.testing.assert_allclose(table.sum(axis=0), even.sum(axis=0), atol=1e-4)
     if strength == 0.0:
         np.testing.assert_allclose(table, permuted.most_likely()[0], atol=1e-9)
@@ -184,7 +185,9 @@ def test_a_pull_by_hand_leads_from_the_largest_likelihood_to_the_even_spread(str
 
 def test_the_weight_is_large_where_values_go_with_cells_and_small_where_they_do_not() -> None:
     apart = np.outer(SHARES.sum(axis=1), SHARES.sum(axis=0))
-    found = [[in_groups(seed, 1_500, shares, 3)[0].shrunk()[1] for seed in range(6)] for shares in (SHARES, apart)]
+    found = [
+        [in_groups(seed, 1_500, shares, 3)[0].shrunk()[1] for seed in replications(6)] for shares in (SHARES, apart)
+    ]
     assert min(found[0]) >= 0.9
     # Measured: 0.5, 0.5, 0.5, 0.7, 0.7 and 0.99.
     assert np.median(found[1]) <= 0.7
@@ -193,7 +196,7 @@ def test_the_weight_is_large_where_values_go_with_cells_and_small_where_they_do_
 def test_shrunken_tables_of_few_records_are_nearer_the_truth_than_either_end() -> None:
     shares = np.random.default_rng(9).gamma(2.0, size=(8, 6))
     squares = np.zeros(3)
-    for seed in range(8):
+    for seed in replications(8):
         permuted, truth = in_groups(seed, 900, shares, 3)
         tables = (permuted.shrunk()[0], permuted.most_likely()[0], permuted.spread_evenly())
         squares += [((table - truth) ** 2).sum() for table in tables]

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from draws import replications
 
 import polyseme as ps
 from polyseme.kernel.errors import QuestionError, TableError
@@ -125,7 +126,7 @@ def test_columns_help_within_groups(helped: dict[str, ps.Release]) -> None:
 @pytest.mark.slow
 def test_columns_lower_the_error_over_many_releases() -> None:
     original, errors = workers(), []
-    for seed in range(3):
+    for seed in replications(3):
         release = ps.anonymize(original, ps.Policy.loads(HELPED), seed=seed)
         errors.append(
             [

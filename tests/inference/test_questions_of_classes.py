@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 from click.testing import CliRunner
+from draws import replications
 
 import polyseme as ps
 from polyseme.cli import cli
@@ -50,7 +51,7 @@ def truth(table: pl.DataFrame, estimate: ps.Estimate) -> np.ndarray[tuple[int, i
 
 def test_ml_is_nearer_the_truth_than_the_even_spread_from_groups() -> None:
     errors = np.zeros(2)
-    for seed in range(4):
+    for seed in replications(4):
         table = people(seed)
         release = grouped(table, seed=seed)
         found = [ps.estimate(release, ["ill"], ["sex"], estimator=name) for name in ("ml", "simple")]
@@ -80,9 +81,9 @@ def test_the_command_line_answers_from_groups(tmp_path: Path) -> None:
     runner = CliRunner()
     made = ["anonymize", str(tmp_path / "policy.yaml"), str(tmp_path / "people.csv"), "--out", out]
     assert runner.invoke(cli, made).exit_code == 0
-    asked = runner.invoke(cli, ["estimate", out, "--of", "ill", "--by", "sex", "--json"])
-    cells = json.loads(asked.output)["cells"]
-    assert asked.exit_code == 0
+    requested = runner.invoke(cli, ["estimate", out, "--of", "ill", "--by", "sex", "--json"])
+    cells = json.loads(requested.output)["cells"]
+    assert requested.exit_code == 0
     assert {cell["low"] for cell in cells} == {None}
     assert sum(cell["estimate"] for cell in cells) == pytest.approx(300)
     shown = runner.invoke(cli, ["estimate", out, "--of", "ill", "--by", "sex"])
@@ -216,7 +217,7 @@ method: {anatomy: {l: 3}}
 @pytest.mark.parametrize("by", ["sex", "education"])
 def test_ml_is_nearer_the_truth_than_the_even_spread_on_bucketized_adult(census: pl.DataFrame, by: str) -> None:
     errors = []
-    for seed in range(4):
+    for seed in replications(4):
         table = census.sample(5_000, seed=seed)
         release = grouped(table, ADULT, seed)
         found = [ps.estimate(release, ["occupation"], [by], estimator=name) for name in ("ml", "simple")]
@@ -228,7 +229,7 @@ def test_ml_is_nearer_the_truth_than_the_even_spread_on_bucketized_adult(census:
 
 
 def at_random_levels(table: pl.DataFrame, of: str, seed: int) -> Release:
-    """Each record shows its value, or it and three neighbours, or eight, whatever it is: coarsened at random."""
+    """Each record shows its value, or it and three neighbors, or eight, whatever it is: coarsened at random."""
     values = table[of].unique().sort()
     place = table[of].rank("dense").cast(pl.Int64) - 1
     width = pl.Series(np.random.default_rng(seed).choice([1, 4, 8], size=table.height, p=[0.3, 0.4, 0.3]))
@@ -257,16 +258,16 @@ def generalized_errors(table: pl.DataFrame, release: Release, of: str = "age") -
 def test_ml_is_nearer_the_truth_on_adult_coarsened_at_random_where_values_differ_in_frequency(
     census: pl.DataFrame,
 ) -> None:
-    for seed in range(4):
+    for seed in replications(4):
         table = census.sample(5_000, seed=seed)
         ml, even = generalized_errors(table, at_random_levels(table, "education", seed), "education")
         # Measured in 8 samples: 10 to 18 records against 135 to 144.
         assert ml < 0.2 * even
 
 
-def test_the_even_spread_is_nearer_where_neighbours_are_equally_frequent(census: pl.DataFrame) -> None:
+def test_the_even_spread_is_nearer_where_neighbors_are_equally_frequent(census: pl.DataFrame) -> None:
     """Ages: there is hardly a bias that ml could remove, and it varies more."""
-    for seed in range(4):
+    for seed in replications(4):
         table = census.sample(5_000, seed=seed)
         ml, even = generalized_errors(table, at_random_levels(table, "age", seed))
         # Measured in 8 samples: 7.8 to 9.8 records against 4.8 to 6.4.
@@ -275,7 +276,7 @@ def test_the_even_spread_is_nearer_where_neighbours_are_equally_frequent(census:
 
 def test_ml_is_no_better_on_adult_where_rare_classes_are_suppressed(census: pl.DataFrame) -> None:
     """Suppressed records are not like the others: what ml assumes does not hold, and the answer says so."""
-    for seed in range(4):
+    for seed in replications(4):
         table = census.sample(5_000, seed=seed)
         size = table.select(pl.len().over(pl.col("age") // 10, "sex", "education")).to_series()
         release = by_decade(table, size < 20, "occupation")
@@ -319,7 +320,7 @@ def errors(adult: Path) -> Errors:
     full = pl.read_csv(adult, separator=";", infer_schema_length=0)
     methods = {"strict": "mondrian", "local": "{full-domain: {suppression: 0.1, local-recoding: true}}"}
     found = dict[tuple[str, str], list[list[float]]]()
-    for seed in range(3):
+    for seed in replications(3):
         table = full.select("sex", "age", "race", "education", "occupation").sample(5_000, seed=seed)
         for name, method in methods.items():
             release = in_classes(adult, table, method, seed)

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from draws import replications
 from listed_designs import line, plain, report, tabulate
 
 from polyseme.inference.intervals.intervals import intervals
@@ -20,7 +21,7 @@ def sparse_pair(seed, n=400):
 
 def test_shrinking_wins_where_cells_are_many_and_records_few():
     ratios = []
-    for seed in range(5):
+    for seed in replications(5):
         mechanisms, codes, rng = sparse_pair(seed)
         reports, truth = report(codes, mechanisms, rng), tabulate(codes, mechanisms)
         errors = [
@@ -59,7 +60,7 @@ def test_few_records_choose_shrinking_and_say_so():
     mechanisms, codes, rng = sparse_pair(2)
     name, fit = choose(report(codes, mechanisms, rng), mechanisms)
     assert name == "shrink"
-    assert any("shrunk towards" in note for note in fit.notes)
+    assert any("shrunk toward" in note for note in fit.notes)
 
 
 def test_the_choice_is_repeatable():
@@ -84,10 +85,10 @@ def test_limits_hold_the_shrunken_value_and_those_of_maximum_likelihood():
 
 
 @pytest.mark.parametrize("cells", [1, 3])
-def test_one_attribute_shrinks_towards_neighbours_or_all_groups(cells):
+def test_one_attribute_shrinks_toward_neighbors_or_all_groups(cells):
     mechanism = line(12, 3, 2)
     errors = np.zeros(2)
-    for seed in range(8):
+    for seed in replications(8):
         rng = np.random.default_rng(seed)
         codes = np.clip(rng.normal(5, 2.5, 300).round(), 0, 11).astype(int)
         cell = rng.integers(0, cells, 300)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from draws import replications
 from scipy import optimize
 
 from polyseme.inference.base import EstimateOptions
-from polyseme.inference.classes.coarsened import Labelled, Meanings
+from polyseme.inference.classes.coarsened import Labeled, Meanings
 from polyseme.inference.classes.estimate import estimate_coarse
 from polyseme.inference.classes.mixture import WEIGHTS, LabelCounts, Trial, best_weight, folds_of
 from polyseme.inference.sets.maximum import Shrink
@@ -17,18 +18,18 @@ OVERLAPPING = Meanings.of([[0, 1], [1, 2], [2, 3], [0], [3]], 4)
 LEVELS = Meanings.of([[0], [1], [2], [3], [0, 1], [2, 3], [0, 1, 2, 3]], 4)
 
 
-def labelled(counts: Ints, meanings: Meanings, apart: int | None = None) -> Labelled:
+def labeled(counts: Ints, meanings: Meanings, apart: int | None = None) -> Labeled:
     """Cells by labels."""
     cell, label = (places.ravel() for places in np.indices(counts.shape))
     hidden = None if apart is None else label == apart
-    return Labelled(cell, (label,), counts.ravel(), len(counts), (meanings,), apart=hidden)
+    return Labeled(cell, (label,), counts.ravel(), len(counts), (meanings,), apart=hidden)
 
 
 @pytest.mark.parametrize("strength", [5.0, 50.0, 500.0])
-def test_the_table_is_that_of_the_penalised_likelihood(strength: float) -> None:
+def test_the_table_is_that_of_the_penalized_likelihood(strength: float) -> None:
     counts = np.array([[40, 30, 50, 20, 10]])
-    even = labelled(counts, OVERLAPPING).spread_evenly()[0]
-    table = labelled(counts, OVERLAPPING).shrunk(strength).values[0]
+    even = labeled(counts, OVERLAPPING).spread_evenly()[0]
+    table = labeled(counts, OVERLAPPING).shrunk(strength).values[0]
     stands_for = OVERLAPPING.stands_for.toarray()
 
     def loss(x: Floats) -> float:
@@ -40,7 +41,7 @@ def test_the_table_is_that_of_the_penalised_likelihood(strength: float) -> None:
 
 
 def test_the_ends_are_the_largest_likelihood_and_the_even_spread() -> None:
-    one = labelled(np.array([[40, 30, 50, 20, 10]]), OVERLAPPING)
+    one = labeled(np.array([[40, 30, 50, 20, 10]]), OVERLAPPING)
     np.testing.assert_allclose(one.shrunk(0.0).values, one.most_likely()[0], atol=0.01)
     np.testing.assert_allclose(one.shrunk(1e12).values, one.spread_evenly(), atol=1e-6)
     assert one.shrunk(150.0).weights == {0: 0.5}
@@ -59,17 +60,17 @@ def drawn(shares: Floats, records: int, seed: int) -> tuple[Ints, Ints]:
 
 def test_the_weight_follows_how_uneven_values_are() -> None:
     uneven, even = np.array([[0.7, 0.1, 0.05, 0.15]]), np.full((1, 4), 0.25)
-    found = [[labelled(drawn(s, 500, k)[0], LEVELS).shrunk().weights[0] for k in range(6)] for s in (uneven, even)]
+    found = [[labeled(drawn(s, 500, k)[0], LEVELS).shrunk().weights[0] for k in range(6)] for s in (uneven, even)]
     assert min(found[0]) >= 0.9
     assert max(found[1]) <= 0.5
 
 
-def test_small_cells_are_drawn_towards_all_cells() -> None:
+def test_small_cells_are_drawn_toward_all_cells() -> None:
     shares = np.tile([0.7, 0.1, 0.05, 0.15], (30, 1))
     squares = np.zeros(3)
-    for seed in range(5):
+    for seed in replications(5):
         labels, truth = drawn(shares, 40, seed)
-        one = labelled(labels, LEVELS)
+        one = labeled(labels, LEVELS)
         tables = (one.shrunk().values, one.most_likely()[0], one.spread_evenly())
         squares += [((table - truth) ** 2).sum() for table in tables]
     assert squares[0] < 0.8 * min(squares[1:]), squares
@@ -78,7 +79,7 @@ def test_small_cells_are_drawn_towards_all_cells() -> None:
 def test_cells_that_differ_keep_their_own_distributions() -> None:
     shares = np.array([[0.7, 0.1, 0.05, 0.15], [0.05, 0.15, 0.7, 0.1]])
     labels, truth = drawn(shares, 2_000, 1)
-    one = labelled(labels, LEVELS)
+    one = labeled(labels, LEVELS)
     error, even = (np.abs(table - truth).max() for table in (one.shrunk().values, one.spread_evenly()))
     assert error < 0.2 * even
 
@@ -87,19 +88,19 @@ def test_attributes_that_are_shown_make_cells_too_and_margins_hold() -> None:
     rng = np.random.default_rng(4)
     cell, label, ill = rng.integers(2, size=90), rng.integers(7, size=90), rng.integers(3, size=90)
     counts = rng.integers(1, 9, size=90)
-    one = Labelled(cell, (label, ill), counts, 2, (LEVELS, Meanings.themselves(3)))
+    one = Labeled(cell, (label, ill), counts, 2, (LEVELS, Meanings.themselves(3)))
     table = one.shrunk().values
     shown = np.zeros((2, 3))
     np.add.at(shown, (cell, ill), counts)
     np.testing.assert_allclose(table.sum(axis=1), shown, atol=1e-9)
-    as_cells = Labelled(cell * 3 + ill, (label,), counts, 6, (LEVELS,)).shrunk().values
+    as_cells = Labeled(cell * 3 + ill, (label,), counts, 6, (LEVELS,)).shrunk().values
     np.testing.assert_allclose(np.moveaxis(table, 1, 2).reshape(6, 4), as_cells, atol=1e-9)
 
 
 def test_several_attributes_are_shared_out_one_by_one() -> None:
     # Of (0 or 1, 2 or 3), of which the first goes 3:1 and the second 1:3 elsewhere.
     first, second = np.array([4, 0, 1]), np.array([5, 2, 3])
-    one = Labelled(np.zeros(3, dtype=np.int64), (first, second), np.array([160, 600, 200]), 1, (LEVELS, LEVELS))
+    one = Labeled(np.zeros(3, dtype=np.int64), (first, second), np.array([160, 600, 200]), 1, (LEVELS, LEVELS))
     table = one.shrunk(0.0).values[0]
     # The record as a whole: 3/4 and 1/4 of 160, 3/4 and 1/4 of each.
     np.testing.assert_allclose(table[0, 2], 600 + 160 * 0.75 * 0.75, atol=0.1)
@@ -109,9 +110,9 @@ def test_several_attributes_are_shared_out_one_by_one() -> None:
 
 def test_suppressed_records_are_spread_evenly_and_teach_nothing() -> None:
     counts = np.array([[60, 10, 20, 10, 0, 0, 40]])
-    one = labelled(counts, LEVELS, apart=6)
+    one = labeled(counts, LEVELS, apart=6)
     np.testing.assert_allclose(one.shrunk().values, [[70.0, 20.0, 30.0, 20.0]])
-    like_others = labelled(counts, LEVELS).shrunk(0.0).values
+    like_others = labeled(counts, LEVELS).shrunk(0.0).values
     np.testing.assert_allclose(like_others, [[84.0, 14.0, 28.0, 14.0]], atol=0.01)
 
 
@@ -155,7 +156,7 @@ def test_parts_are_disjoint_complete_and_repeatable() -> None:
 
 
 def test_a_strength_by_hand_and_the_note_that_tells_the_weight() -> None:
-    one = labelled(np.array([[40, 30, 50, 20, 10]]), OVERLAPPING)
+    one = labeled(np.array([[40, 30, 50, 20, 10]]), OVERLAPPING)
     table = estimate_coarse(one, ["age"], [range(4)], {}, EstimateOptions(Shrink(150.0)))
     assert table.estimator == "shrink"
     assert "age: 50% of each record goes by the likelihood, 50% is spread evenly" in table.notes
@@ -165,5 +166,5 @@ def test_a_strength_by_hand_and_the_note_that_tells_the_weight() -> None:
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("counts", [[0, 0, 0, 0, 0, 0, 8], [0, 0, 0, 0, 1, 0, 0], [0] * 7])
 def test_hardly_any_records_are_spread_evenly(counts: list[int]) -> None:
-    one = labelled(np.array([counts, counts]), LEVELS, apart=6)
+    one = labeled(np.array([counts, counts]), LEVELS, apart=6)
     np.testing.assert_allclose(one.shrunk().values, one.spread_evenly())

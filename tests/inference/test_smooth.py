@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 import pytest
+from draws import replications
 from listed_designs import line, plain, report, tabulate
 from scipy.optimize import minimize
 from scipy.stats import t as student
@@ -37,7 +38,7 @@ def test_slope_and_bends_are_straight_and_not(places):
 
 
 def test_the_first_bends_are_those_of_a_smoothing_spline():
-    """The posterior mean of evenly weighted data is the natural cubic spline that minimises the penalised error."""
+    """The posterior mean of evenly weighted data is the natural cubic spline that minimizes the penalized error."""
     x = np.linspace(0.0, 1.0, 30)
     data = np.sin(5 * x) + 0.1 * np.random.default_rng(0).normal(size=30)
     slope, bends = functions(30, LineDistance(x))
@@ -200,8 +201,8 @@ def test_leaving_out_agrees_with_fits_that_do_leave_out():
         without = smoothed(CellLikelihoods(replace(reports, counts=counts), mechanisms))
         single = likelihood_of([sets[[row]] for sets in reports.sets], np.ones(1, dtype=int), mechanisms)
         optimism.append(single.value(found.expected.ravel()) - single.value(without.expected.ravel()))
-    everybody = np.average(optimism, weights=reports.counts[rows]) * reports.counts.sum()
-    assert found.used == pytest.approx(everybody, rel=0.3)
+    everyone = np.average(optimism, weights=reports.counts[rows]) * reports.counts.sum()
+    assert found.used == pytest.approx(everyone, rel=0.3)
 
 
 # -- what it gains ---------------------------------------------------------------------------------------------------
@@ -210,7 +211,7 @@ def test_leaving_out_agrees_with_fits_that_do_leave_out():
 @pytest.mark.parametrize("n", [300, 3000, 30_000])
 def test_ordered_attributes_are_estimated_much_better(n):
     ratios = []
-    for seed in range(4):
+    for seed in replications(4):
         mechanisms, codes, reports = ordered_pair(seed, n)
         truth = tabulate(codes, mechanisms)
         errors = [((e.fit(reports, mechanisms).values - truth) ** 2).sum() for e in (Smooth(), MaximumLikelihood())]
@@ -277,7 +278,7 @@ def test_a_table_of_one_cell():
 def test_hours_of_the_day_are_estimated_better_too():
     mechanisms = [plain(24, 3)]
     hours, ratios = CircleDistance(np.arange(24.0), 24.0), []
-    for seed in range(5):
+    for seed in replications(5):
         rng = np.random.default_rng(seed)
         codes = (rng.normal(23, 4, 600).round() % 24).astype(int)[:, None]
         reports = replace(report(codes, mechanisms, rng), distances=(hours,))

@@ -5,6 +5,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from draws import replications
 
 from polyseme.designs import make_design
 from polyseme.designs.mechanism import Mechanism
@@ -81,7 +82,7 @@ def test_contributions_of_large_domains_are_unbiased():
 def errors_of_means(mechanism, shares, records, releases, estimator):
     """The error, the limits less the truth, and the standard error of a mean in each of some releases."""
     rng, size, out = np.random.default_rng(7), mechanism.size, []
-    for seed in range(releases):
+    for seed in replications(releases):
         if seed % 10 == 0:
             values = rng.choice(size, records, p=shares)
         table = estimate_table(
@@ -113,13 +114,14 @@ def test_means_over_250_values_are_covered(estimator):
     assert 0.75 * needed <= (high - low).mean() <= 1.5 * needed
 
 
+@pytest.mark.slow
 def test_means_sums_and_interior_cells_keep_every_level():
     """A mean of 50% intervals was covered in 80%, cells in 61%."""
     mechanism, rng, releases = line(12, 3, 3), np.random.default_rng(8), 60
     weight = np.exp(-0.5 * ((np.arange(12) - 4.8) / 3.0) ** 2)
     halves = (rng.random((3, 1, 12)) < 0.5).astype(float)
     levels, found = (0.5, 0.8, 0.95), {}
-    for seed in range(releases):
+    for seed in replications(releases):
         if seed % 10 == 0:
             values = rng.choice(12, 1_200, p=weight / weight.sum())
             truth = np.bincount(values, minlength=12)
@@ -139,7 +141,7 @@ def test_means_sums_and_interior_cells_keep_every_level():
 def test_shrunk_cells_keep_the_level_of_one_half():
     """59% of 50% intervals held the truth when those without the estimate were widened to hold it."""
     mechanism, rng, covered, outside = line(12, 3, 3), np.random.default_rng(10), [], 0
-    for seed in range(60):
+    for seed in replications(60):
         if seed % 10 == 0:
             values = rng.integers(0, 12, 1_500)
             truth = np.bincount(values, minlength=12)
@@ -160,12 +162,12 @@ def test_shrunk_cells_keep_the_level_of_one_half():
 
 @pytest.mark.slow
 def test_differences_between_many_groups_are_as_wide_as_needed():
-    """They were 16 times too wide: estimates that are drawn towards each other beside intervals that are not."""
+    """They were 16 times too wide: estimates that are drawn toward each other beside intervals that are not."""
     mechanism, rng = line(12, 3, 3), np.random.default_rng(9)
     cell, values = np.repeat(np.arange(40), 30), rng.choice(12, 1_200, p=shares(12, 0.6))
     truth = np.array([np.bincount(values[cell == group], minlength=12) for group in (0, 1)]) / 30
     errors, widths, inside = [], [], []
-    for seed in range(2):
+    for seed in replications(2):
         table = estimate_table(
             released(mechanism, values, seed, cell, 40), [mechanism], ["x"], [range(12)], {"group": range(40)}
         )
@@ -194,7 +196,7 @@ def repeated_people(mechanism, seed, heavy=30, records=20, weight=5.0):
 def test_repeated_people_count_with_their_weights():
     """The stated design effect, 14.1, knows no weights: with them it is 19.7, and errors are 18% larger."""
     mechanism, errors, said, inside = line(12, 3, 3), [], [], []
-    for seed in range(80):
+    for seed in replications(80):
         truth, reports = repeated_people(mechanism, seed)
         table = estimate_table(reports, [mechanism], ["x"], [range(12)])
         found = table._unbiased.cells("finite")
@@ -212,7 +214,7 @@ def test_a_group_of_repeated_people_has_its_own_design_effect():
     group, errors, said, inside = (times > 1).astype(int), [], [], []
     stated = float(times @ times / times.sum())
     assert stated == pytest.approx(4.0)
-    for seed in range(60):
+    for seed in replications(60):
         values = np.random.default_rng(seed // 10).choice(8, 3_150, p=shares(8, 0.8))
         sets = mechanism.sample(values, SystemStream.seeded(seed))
         rows, place = np.unique(np.column_stack([group, sets]), axis=0, return_inverse=True)
@@ -232,7 +234,7 @@ def test_the_design_effect_of_weights_is_that_of_people(heavy, weight, expected)
     """`sum (m w)^2 / sum m w^2` over people, found from the sets alone."""
     mechanism = line(12, 3, 3)
     found = []
-    for seed in range(20):
+    for seed in replications(20):
         _, reports = repeated_people(mechanism, 10 * seed, heavy, 20, weight)
         found.append(draw_effect(reports.sets[0], reports.counts, reports.weights, mechanism, 1.0))
     assert np.mean(found) == pytest.approx(expected, rel=0.15)
@@ -242,7 +244,7 @@ def test_a_few_heavy_records_have_wide_enough_intervals():
     """2% of 500 records weigh 1,000: ten records decide, and normal limits of their variance were too short."""
     mechanism, inside = plain(6, 2), []
     weights = np.where(np.arange(500) < 10, 1_000.0, 1.0)
-    for seed in range(60):
+    for seed in replications(60):
         values = np.random.default_rng(seed // 6).choice(6, 500, p=shares(6, 0.7))
         sets = mechanism.sample(values, SystemStream.seeded(seed))
         reports = Reports((sets,), np.zeros(500, dtype=int), np.ones(500, dtype=int), 1, weights=weights)
@@ -277,6 +279,7 @@ def test_no_standard_error_is_zero_where_something_is_unknown(estimator, level):
     assert any(f"in {weak:,} of 120 cells" in note for note in table.notes)
 
 
+@pytest.mark.slow
 def test_pairs_of_attributes_have_unbiased_sums():
     """The mean over many releases of sums over two attributes is the truth."""
     mechanisms, rng = [line(6, 2, 2), plain(4, 2, 0.8)], np.random.default_rng(13)
@@ -284,7 +287,7 @@ def test_pairs_of_attributes_have_unbiased_sums():
     right = np.minimum(left, 3)
     contrasts = rng.normal(size=(3, 1, 6, 4))
     truth, found = contrasts[:, 0, left, right].sum(axis=1), []
-    for seed in range(60):
+    for seed in replications(60):
         sets = [
             m.sample(v, SystemStream.seeded(2 * seed + k)) for k, (m, v) in enumerate(zip(mechanisms, (left, right)))
         ]
@@ -333,7 +336,7 @@ def test_cells_that_sets_tell_almost_exactly_have_short_intervals():
     people = rng.choice(30, 1_500, p=shares(30, 0.45))
     tables = [
         estimate_table(released(mechanism, people, seed), [mechanism], ["x"], [list(range(30))], estimator="ml")
-        for seed in range(24)
+        for seed in replications(24)
     ]
     true = np.bincount(people, minlength=30)
     large = true >= 30
@@ -356,7 +359,7 @@ def test_the_error_of_a_mean_does_not_depend_on_whether_rare_sets_were_drawn():
     people = rng.choice(120, 3_000, p=shares(120, 0.45))
     contrast = np.arange(120).reshape(1, 1, 120) / 3_000
     found = []
-    for seed in range(30):
+    for seed in replications(30):
         sums = UnbiasedSums.of([Part.whole(released(mechanism, people, seed), [mechanism])], (1, 120))
         found.append(sums(contrast, "finite"))
     errors = np.array([each.values[0] for each in found]) - people.mean()
@@ -375,7 +378,7 @@ def test_a_rare_cell_of_a_population_is_covered():
     odds = (np.exp(3.0) - 1.0) / 10
     mechanism, rng = plain(10, 1, float(odds / (1.0 + odds))), np.random.default_rng(12)
     share, covered, width = np.array([0.05, *np.full(9, 0.95 / 9)]), [], []
-    for seed in range(500):
+    for seed in replications(500):
         values = rng.choice(10, 300, p=share)
         table = estimate_table(
             released(mechanism, values, seed),

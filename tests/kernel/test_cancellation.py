@@ -111,7 +111,7 @@ def test_passes_before_publishing_are_cancelled_too(table: pl.DataFrame, tmp_pat
     assert not list(tmp_path.iterdir())
 
 
-def test_one_run_is_cancelled_and_its_neighbour_is_not(table: pl.DataFrame, rules: Policy, tmp_path: Path) -> None:
+def test_one_run_is_cancelled_and_its_neighbor_is_not(table: pl.DataFrame, rules: Policy, tmp_path: Path) -> None:
     tokens = [ps.Cancellation(), ps.Cancellation()]
     with ThreadPoolExecutor(2) as service:
         runs = [

@@ -146,7 +146,7 @@ def test_a_plugin_is_known_by_its_name_and_imported_when_it_is_used(packages: In
     ("code", "entries", "said"),
     [
         ("import nowhere_to_be_found", {"mine": "it"}, "cannot be imported: ModuleNotFoundError"),
-        ("raise OSError('no licence')", {"mine": "it"}, "cannot be imported: OSError: no licence"),
+        ("raise OSError('no license')", {"mine": "it"}, "cannot be imported: OSError: no license"),
         ("", {"mine": "it"}, "cannot be imported: AttributeError"),
         ("it = 5", {"mine": "it"}, "is a int, but an instance of Estimator was expected"),
         (FINE, {"mine": "Mine"}, "is the class Mine, but an instance of Estimator was expected"),

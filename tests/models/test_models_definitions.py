@@ -10,6 +10,7 @@ from fractions import Fraction
 import numpy as np
 import polars as pl
 import pytest
+from draws import generators
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
@@ -22,7 +23,7 @@ from polyseme.models import (
     le_diversity,
     semantic_diversity,
 )
-from polyseme.semantics.distances.base import Circle, Clusters, Distance, Graph, recognise
+from polyseme.semantics.distances.base import Circle, Clusters, Distance, Graph, recognize
 from polyseme.semantics.distances.circle import CircleDistance
 from polyseme.semantics.distances.ground import ground_from
 from polyseme.semantics.distances.line import LineDistance
@@ -56,7 +57,7 @@ class Table(Distance):
         return self.entries[left, right]
 
     def structure(self, threshold):
-        return recognise(self.entries >= threshold)
+        return recognize(self.entries >= threshold)
 
     def parameters(self):
         return {}
@@ -210,7 +211,7 @@ def test_recursive(table, c, l):
 
 
 def emd(p, q, ground):
-    """The transport problem itself, as a linear programme."""
+    """The transport problem itself, as a linear program."""
     size = len(p)
     equal = np.zeros((2 * size, size * size))
     for i in range(size):
@@ -381,7 +382,7 @@ def test_clique_search_is_exact_on_larger_graphs():
         assert semantic_diversity.check(counts, distance, 14, 2, "exists").worst == best
 
 
-def crowded(kind, rng):
+def concentrated(kind, rng):
     """A random distance of this kind over six values."""
     places = rng.choice(12, F, replace=False)
     if kind == "line":
@@ -400,25 +401,25 @@ def crowded(kind, rng):
 
 
 @pytest.mark.parametrize("kind", ["line", "circle", "ring", "graph", "clusters", "ancestor", "path"])
-def test_far_apart_on_crowded_classes(kind):
+@settings(max_examples=60)
+@given(generators())
+def test_far_apart_on_crowded_classes(kind, rng):
     """Classes with most of the values, where small examples leave mistakes unseen: every number of every class."""
-    rng = np.random.default_rng(7)
-    for _ in range(60):
-        distance, d = crowded(kind, rng), int(rng.integers(1, 7))
-        classes, values = rng.integers(0, 4, 30), rng.integers(0, F, 30)
-        counts = Counts.from_codes(classes, values, F)
-        apart = distance.between(np.arange(F)[:, None], np.arange(F)[None, :])
-        near = (apart < d) | np.eye(F, dtype=bool)
-        for index, name in enumerate(np.unique(classes)):
-            group = values[classes == name]
-            assert far_apart.heaviest_balls(counts, distance, d)[index] == max(near[v, group].sum() for v in group)
-            present = sorted(set(group.tolist()))
-            pairs = [apart[u, v] for u, v in itertools.combinations(present, 2)]
-            assert far_apart.closest_pairs(counts, distance)[index] == min(pairs, default=math.inf)
-            sizes = [
-                k
-                for k in range(1, len(present) + 1)
-                for c in itertools.combinations(present, k)
-                if all(apart[u, v] >= d for u, v in itertools.combinations(c, 2))
-            ]
-            assert far_apart.largest_subsets(counts, distance, F, d)[index] == max(sizes)
+    distance, d = concentrated(kind, rng), rng.integers(1, 7)
+    classes, values = rng.integers(0, 4, 30), rng.integers(0, F, 30)
+    counts = Counts.from_codes(classes, values, F)
+    apart = distance.between(np.arange(F)[:, None], np.arange(F)[None, :])
+    near = (apart < d) | np.eye(F, dtype=bool)
+    for index, name in enumerate(np.unique(classes)):
+        group = values[classes == name]
+        assert far_apart.heaviest_balls(counts, distance, d)[index] == max(near[v, group].sum() for v in group)
+        present = sorted(set(group.tolist()))
+        pairs = [apart[u, v] for u, v in itertools.combinations(present, 2)]
+        assert far_apart.closest_pairs(counts, distance)[index] == min(pairs, default=math.inf)
+        sizes = [
+            k
+            for k in range(1, len(present) + 1)
+            for c in itertools.combinations(present, k)
+            if all(apart[u, v] >= d for u, v in itertools.combinations(c, 2))
+        ]
+        assert far_apart.largest_subsets(counts, distance, F, d)[index] == max(sizes)

@@ -58,7 +58,7 @@ def test_independent_of_names_of_values(name):
 
 @pytest.mark.parametrize("name", MODELS)
 def test_monotone_in_the_parameter(name):
-    # le-diversity: no class of the random table is free of neighbours
+    # le-diversity: no class of the random table is free of neighbors
     laws.is_monotone(MODELS[name], LADDERS[name], lenient=name != "le-diversity")
 
 
@@ -77,15 +77,15 @@ def test_the_whole_suite_holds(name):
     check_model(MODELS[name], LADDERS[name])
 
 
-def trusting(counts, background, asked):
+def trusting(counts, background, requested):
     """Forgives whatever cannot be checked."""
-    verdict = diversity.check_distinct(counts, asked["l"])
+    verdict = diversity.check_distinct(counts, requested["l"])
     return replace(verdict, holds=verdict.holds or bool(verdict.note))
 
 
-def reversed_ladder(counts, background, asked):
+def reversed_ladder(counts, background, requested):
     """Asks for less the larger l is."""
-    return diversity.check_distinct(counts, 8 - asked["l"])
+    return diversity.check_distinct(counts, 8 - requested["l"])
 
 
 @pytest.mark.parametrize(("check", "law"), [(trusting, "cannot be checked"), (reversed_ladder, "less is asked for")])

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from draws import replications
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
@@ -243,7 +244,7 @@ def test_estimates_put_strata_together(tmp_path: Path, estimator: str) -> None:
     table, rules = people(3_000), policy(tmp_path)
     truth = np.array([table.filter(income=value).height for value in VALUES])
     inside, errors = [], []
-    for seed in range(60):
+    for seed in replications(60):
         release = ps.anonymize(table, rules, seed=seed, warn=lambda _: None)
         found = ps.estimate(release, of=["income"], estimator=estimator)
         inside.append(((found.low <= truth) & (truth <= found.high)).mean())

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from draws import replications
 
 import polyseme as ps
 from polyseme.inference.sets.estimate import Estimate
@@ -102,10 +103,11 @@ def test_the_release_verifies_and_goes_through_a_file(tmp_path: Path) -> None:
     assert ps.estimate(again, ["disease"]).values.shape == (1, 6)
 
 
+@pytest.mark.slow
 def test_members_and_pairs_are_estimated_without_bias_and_with_honest_intervals() -> None:
     truth = {"disease": np.zeros(6), "pair": np.zeros((6, 6))}
     covered, errors = [], []
-    for seed in range(30):
+    for seed in replications(30):
         table = people(3_000, seed)
         codes = [table[name].str.slice(1).cast(int).to_numpy() for name in ("disease", "treatment")]
         truth["disease"] = np.bincount(codes[0], minlength=6)
@@ -298,7 +300,7 @@ def test_margins_of_members_are_as_if_asked_directly() -> None:
 def test_sums_of_members_have_the_errors_of_sums_of_combinations() -> None:
     """By simulation: differences, means, shares and quantiles of a member are right, and held as often as stated."""
     covered, errors = {"mean": [], "difference": [], "median": []}, []
-    for seed in range(50):
+    for seed in replications(50):
         table = people(3_000, seed)
         value = table["disease"].str.slice(1).cast(int).to_numpy()
         women = (table["sex"] == table["sex"].unique().sort()[0]).to_numpy()

@@ -14,7 +14,7 @@ from report_samples import distribution
 
 from polyseme.kernel.errors import QuestionError
 from polyseme.reports.charts import (
-    COLOURS,
+    COLORS,
     AnyChart,
     chart_svg,
     distribution_chart,
@@ -157,8 +157,8 @@ def test_strips_for_a_telephone_have_the_same_numbers() -> None:
         "cc",
         "11 (5 to 17)",
     ]
-    colours = {one.get(name) for one in tree.iter() for name in ("fill", "stroke")} - {None}
-    assert colours <= set(COLOURS.values())
+    colors = {one.get(name) for one in tree.iter() for name in ("fill", "stroke")} - {None}
+    assert colors <= set(COLORS.values())
 
 
 def test_a_strip_of_nothing_is_drawn() -> None:

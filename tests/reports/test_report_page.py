@@ -73,9 +73,9 @@ def test_page_follows_light_dark_and_print() -> None:
     assert "@media (prefers-color-scheme: dark)" in text
     assert "@media print" in text
     for name in ("estimate", "published", "original", "muted", "rule"):
-        assert f'="{charts.COLOURS[name]}"]' in text, f"{name} is not recoloured in the dark"
+        assert f'="{charts.COLORS[name]}"]' in text, f"{name} is not recolored in the dark"
     used = set(re.findall(r'(?:fill|stroke)="(#[0-9a-f]+)"', text))
-    assert used <= set(charts.COLOURS.values()), "a colour of a chart is unknown to the style sheet"
+    assert used <= set(charts.COLORS.values()), "a color of a chart is unknown to the style sheet"
 
 
 def test_page_says_things_in_order() -> None:

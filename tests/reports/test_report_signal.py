@@ -20,8 +20,8 @@ THIRD = 1 / 3
 def guessers(after: float | None = 0.33, low: float | None = None, **changes: Any) -> Guessers:
     """An attacker who learns from the release is right with `after`, surely with `low`."""
     high = None if low is None or after is None else 2 * after - low
-    learnt = Guesser(0.2, after, after, 0.3, low=low, high=high)
-    parts: dict[str, Any] = {"reference": Guesser(0.1, THIRD, THIRD, 0.3), "marginal": learnt, "promised": THIRD}
+    learned = Guesser(0.2, after, after, 0.3, low=low, high=high)
+    parts: dict[str, Any] = {"reference": Guesser(0.1, THIRD, THIRD, 0.3), "marginal": learned, "promised": THIRD}
     return Guessers(**(parts | changes))
 
 
@@ -107,15 +107,15 @@ CASES: dict[str, tuple[dict[str, Any], Light, tuple[str, ...]]] = {
 @pytest.mark.parametrize("name", CASES)
 def test_the_light_by_cases(name: str) -> None:
     changes, light, reasons = CASES[name]
-    told = signal(whole(**changes))
-    assert told.light is light
-    assert len(told.reasons) == len(reasons)
-    for said, expected in zip(told.reasons, reasons, strict=True):
+    stated = signal(whole(**changes))
+    assert stated.light is light
+    assert len(stated.reasons) == len(reasons)
+    for said, expected in zip(stated.reasons, reasons, strict=True):
         assert expected in said
 
 
 @pytest.mark.parametrize("name", ["nothing wrong", "learning above", "broken"])
-def test_the_light_is_on_the_page_in_words_and_not_in_colour_alone(name: str) -> None:
+def test_the_light_is_on_the_page_in_words_and_not_in_color_alone(name: str) -> None:
     changes, light, reasons = CASES[name]
     tree = parsed(render_page(whole(**changes)))
     (box,) = tree.all("div", "signal")
@@ -178,16 +178,16 @@ def test_the_attribute_at_the_highest_risk_is_named() -> None:
     assert cells(tree, "Attacker who also learns from the release") == ["90.0% 89.0% to 91.0%", "50.0% 40.0% to 60.0%"]
 
 
-@pytest.mark.parametrize(("learnt", "verdict"), [(0.5, "surpassed by learning"), (0.34, "kept, within chance")])
-def test_values_in_groups_are_judged_by_what_the_attacks_found(learnt: float, verdict: str) -> None:
+@pytest.mark.parametrize(("learned", "verdict"), [(0.5, "surpassed by learning"), (0.34, "kept, within chance")])
+def test_values_in_groups_are_judged_by_what_the_attacks_found(learned: float, verdict: str) -> None:
     attacks = (
         FindingLine("homogeneity", "income", THIRD, THIRD, False, 0.2),
-        FindingLine("definetti", "income", learnt, None, False, 0.2),
+        FindingLine("definetti", "income", learned, None, False, 0.2),
     )
     grouped = whole(facts=(), learners={}, findings=attacks, treatment=Treatment("anatomy", "", "group"), sets=False)
     (risk,) = value_risks(grouped)
-    assert (risk.unit, risk.promised, risk.learnt, risk.verdict) == ("group", THIRD, learnt, verdict)
-    assert signal(grouped).light is (Light.AMBER if learnt == 0.5 else Light.GREEN)
+    assert (risk.unit, risk.promised, risk.learned, risk.verdict) == ("group", THIRD, learned, verdict)
+    assert signal(grouped).light is (Light.AMBER if learned == 0.5 else Light.GREEN)
 
 
 def test_learning_that_was_not_tried_on_groups_is_not_known() -> None:
@@ -197,7 +197,7 @@ def test_learning_that_was_not_tried_on_groups_is_not_known() -> None:
     assert signal(grouped).light is Light.AMBER
 
 
-def test_in_classes_records_look_alike_and_nothing_more_is_learnt() -> None:
+def test_in_classes_records_look_alike_and_nothing_more_is_learned() -> None:
     attacks = (FindingLine("homogeneity", "income", 0.4, 0.5, False, 0.2),)
     classes = whole(facts=(), learners={}, findings=attacks, treatment=Treatment("mondrian", "", "class"), sets=False)
     assert signal(classes).light is Light.GREEN

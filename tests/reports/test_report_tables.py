@@ -177,7 +177,7 @@ def test_bars_only_on_a_wide_terminal() -> None:
     assert "█" not in printed(estimate_view(estimate()), 50, terminal=True)
 
 
-def test_answers_are_coloured_values_are_not() -> None:
+def test_answers_are_colored_values_are_not() -> None:
     assert "\x1b[32myes" in printed(verdict_view([verdict()]), terminal=True)
     assert "\x1b[1;31mno" not in printed(estimate_view(estimate()), terminal=True)
 
@@ -206,11 +206,11 @@ def test_findings_and_metrics() -> None:
         "income": {"mse": 3.1e-6},
         "income by sex": {"l1": 5.0, "cells": 28.0, "covered": 26.0, "coverage": 26 / 28, "level": 0.95},
     }
-    told = printed(evaluation_view(metrics, {}), 120)
-    assert "3.1 × 10⁻⁶" in told
-    assert "Estimated against true: income by sex" in told
-    assert "26 of 28 true numbers lie in their confidence intervals" in told
-    assert "sum of the absolute errors" in told
+    stated = printed(evaluation_view(metrics, {}), 120)
+    assert "3.1 × 10⁻⁶" in stated
+    assert "Estimated against true: income by sex" in stated
+    assert "26 of 28 true numbers lie in their confidence intervals" in stated
+    assert "sum of the absolute errors" in stated
 
 
 def test_settings_are_listed() -> None:

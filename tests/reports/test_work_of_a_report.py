@@ -14,7 +14,7 @@ import pytest
 import polyseme as ps
 from polyseme.inference.knowledge import held_out as judging
 from polyseme.inference.knowledge import held_out as learning
-from polyseme.inference.knowledge import learned as learnt
+from polyseme.inference.knowledge import learned as learned
 from polyseme.inference.sets import all_sets
 from polyseme.inference.sets import estimate as estimating
 from polyseme.results.drawing import bars
@@ -59,8 +59,8 @@ def done(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
     count("fits", definetti, "_fitted")
     count("rounds", definetti._Columns, "evidence")
-    count("judgements", judging.Judge, "scores")
-    count("shares", learnt._Seen, "fitted")
+    count("judgments", judging.Judge, "scores")
+    count("shares", learned._Seen, "fitted")
     count("groups", knowledge, "information")
     count("examinations", evidence, "examine")
     count("examinations", verdicts, "examine")
@@ -78,7 +78,7 @@ def test_the_work_of_attacks_on_each_attribute(release: Path, done: Counter[str]
     assert each["fits"] == 3
     assert each["rounds"] == 3 * 20
     # The same folds for shares of everybody, and the shares themselves.
-    assert each["judgements"] == 3 + 3
+    assert each["judgments"] == 3 + 3
     assert each["shares"] == 3 + 1
 
 
@@ -90,7 +90,7 @@ def test_the_work_of_a_report_on_each_attribute(release: Path, done: Counter[str
     assert each["fits"] == 3 + 3
     # Attacks; five folds for the shares of everybody, of the groups and of the finest groups; three for all columns.
     # And five with the sets of other attributes, and without them.
-    assert each["judgements"] == 3 + 3 + 3 * 5 + 3 + 2 * 5
+    assert each["judgments"] == 3 + 3 + 3 * 5 + 3 + 2 * 5
     # These folds, the whole, and releases drawn to see what learning loses; in groups also how many people like
     # everybody else suit them.
     grouped = 5 + 2 * (5 + 1 + learning._RELEASES)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from draws import replications
 
 import polyseme as ps
 from polyseme.cli import main
@@ -88,10 +89,10 @@ def test_an_undeclared_uniform_prior_is_mentioned() -> None:
     assert found["conditional"] is None
     assert any("no prior is declared" in warning for warning in found["warnings"])
     declared = INCOME_POLICY.replace("    role: sensitive\n", f"    role: sensitive\n    prior: {[1.0] * 14}\n")
-    told = ps.plan(ps.Policy.loads(declared)).attributes[0].learner
-    assert told is not None
-    assert told.marginal is not None
-    assert not told.warnings
+    stated = ps.plan(ps.Policy.loads(declared)).attributes[0].learner
+    assert stated is not None
+    assert stated.marginal is not None
+    assert not stated.warnings
 
 
 def test_what_a_policy_declares_is_known() -> None:
@@ -99,12 +100,12 @@ def test_what_a_policy_declares_is_known() -> None:
     declared = INCOME_POLICY.replace(
         "    role: sensitive\n", f"    role: sensitive\n    reference: {shares.tolist()}\n"
     )
-    told = ps.plan(ps.Policy.loads(declared)).attributes[0].learner
-    assert told is not None
-    assert told.marginal is not None
-    assert told.source == "the policy"
-    assert told.marginal.after == pytest.approx(0.652, abs=5e-4)
-    assert told.conditional is None
+    stated = ps.plan(ps.Policy.loads(declared)).attributes[0].learner
+    assert stated is not None
+    assert stated.marginal is not None
+    assert stated.source == "the policy"
+    assert stated.marginal.after == pytest.approx(0.652, abs=5e-4)
+    assert stated.conditional is None
 
 
 def test_plans_with_guessers_are_stored_without_loss(statistics: Path) -> None:
@@ -126,14 +127,14 @@ impossible:
 """
 
 
-def told(text: str, tmp_path: Path, name: str = "") -> ps.Plan:
+def stated(text: str, tmp_path: Path, name: str = "") -> ps.Plan:
     file = tmp_path / "public.csv"
     file.write_text(text, encoding="utf-8")
     return ps.plan(ps.Policy.loads(POLICY), distribution=f"{name}{file}")
 
 
 def test_strata_are_guessed_at_with_their_own_mechanisms(tmp_path: Path) -> None:
-    made = told("sex,pregnant,n\nf,yes,1\nf,no,7\nf,unknown,1\nf,never,1\nm,no,5\nm,never,5\n", tmp_path)
+    made = stated("sex,pregnant,n\nf,yes,1\nf,no,7\nf,unknown,1\nf,never,1\nm,no,5\nm,never,5\n", tmp_path)
     found = made["pregnant"].learner
     assert found is not None
     assert found.conditional is not None
@@ -146,7 +147,7 @@ def test_strata_are_guessed_at_with_their_own_mechanisms(tmp_path: Path) -> None
 
 
 def test_a_distribution_that_does_not_decide_the_stratum_says_nothing(tmp_path: Path) -> None:
-    found = told("pregnant,n\nyes,1\nno,7\n", tmp_path)["pregnant"].learner
+    found = stated("pregnant,n\nyes,1\nno,7\n", tmp_path)["pregnant"].learner
     assert found is not None
     assert found.marginal is None
     assert any("sex" in warning for warning in found.warnings)
@@ -167,7 +168,7 @@ def test_a_distribution_that_does_not_decide_the_stratum_says_nothing(tmp_path: 
 )
 def test_what_is_wrong_with_a_file_is_said(text: str, name: str, what: str, tmp_path: Path) -> None:
     with pytest.raises(PolicyError, match=what):
-        told(text, tmp_path, name)
+        stated(text, tmp_path, name)
 
 
 def test_the_command_reads_statistics(tmp_path: Path, statistics: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -182,11 +183,11 @@ def test_the_command_reads_statistics(tmp_path: Path, statistics: Path, capsys: 
 
 def test_few_people_are_groups_too() -> None:
     """An attacker needs no 100 records in a group: he is reported for any table."""
-    told = ps.plan(ps.Policy.loads(INCOME_POLICY), data=income_table(150)).attributes[0].learner
-    assert told is not None
-    assert told.marginal is not None
-    assert told.conditional is not None
-    assert told.marginal.after <= told.conditional.after <= told.conditional.high
+    stated = ps.plan(ps.Policy.loads(INCOME_POLICY), data=income_table(150)).attributes[0].learner
+    assert stated is not None
+    assert stated.marginal is not None
+    assert stated.conditional is not None
+    assert stated.marginal.after <= stated.conditional.after <= stated.conditional.high
 
 
 def test_columns_that_tell_nothing_add_nothing() -> None:
@@ -196,12 +197,12 @@ def test_columns_that_tell_nothing_add_nothing() -> None:
         {"zip": random.permutation(np.arange(4_000) % 400).astype(str), "level": random.choice(list("abcd"), 4_000)}
     )
     policy = "attributes: {zip: {role: quasi-identifier}, level: {role: sensitive, protect: {diversity: {l: 2}}}}"
-    told = ps.plan(ps.Policy.loads(policy), data=table).attributes[0].learner
-    assert told is not None
-    assert told.by == ("zip",)
-    assert told.marginal.after == pytest.approx(0.5, abs=0.02)
-    assert told.conditional.after == pytest.approx(told.marginal.after, abs=0.005)
-    assert told.conditional.high == pytest.approx(0.68, abs=0.02)
+    stated = ps.plan(ps.Policy.loads(policy), data=table).attributes[0].learner
+    assert stated is not None
+    assert stated.by == ("zip",)
+    assert stated.marginal.after == pytest.approx(0.5, abs=0.02)
+    assert stated.conditional.after == pytest.approx(stated.marginal.after, abs=0.005)
+    assert stated.conditional.high == pytest.approx(0.68, abs=0.02)
 
 
 @pytest.fixture(scope="module")
@@ -212,20 +213,20 @@ def release() -> ps.Release:
 def test_a_release_teaches_its_readers_and_verify_says_so(release: ps.Release) -> None:
     found = ps.verify(release)
     assert found.holds
-    told = found.learners["income"]
-    assert told.conditional is not None
+    stated = found.learners["income"]
+    assert stated.conditional is not None
     # The law says 0.7545; the standard deviation over seeds is 0.02, and limits hold it for 38 of the first 40.
-    assert told.conditional.after == pytest.approx(0.7545, abs=0.045)
-    assert told.conditional.low is not None
-    assert told.conditional.high is not None
-    assert told.conditional.low < 0.7545 < told.conditional.high
-    assert 0.05 < told.conditional.high - told.conditional.low < 0.14
-    assert told.by == ("age", "sex")
-    assert told.above
-    assert "estimated from 20,000 records" in told.source
-    assert f"between {told.conditional.low:.1%} and {told.conditional.high:.1%}" in told.sentence()
+    assert stated.conditional.after == pytest.approx(0.7545, abs=0.045)
+    assert stated.conditional.low is not None
+    assert stated.conditional.high is not None
+    assert stated.conditional.low < 0.7545 < stated.conditional.high
+    assert 0.05 < stated.conditional.high - stated.conditional.low < 0.14
+    assert stated.by == ("age", "sex")
+    assert stated.above
+    assert "estimated from 20,000 records" in stated.source
+    assert f"between {stated.conditional.low:.1%} and {stated.conditional.high:.1%}" in stated.sentence()
     text = " ".join(str(found).split())
-    assert f"({told.conditional.low:.1%} to {told.conditional.high:.1%})" in text
+    assert f"({stated.conditional.low:.1%} to {stated.conditional.high:.1%})" in text
     text = str(found)
     # The all-clear is never said alone.
     (closing,) = [part for part in text.split("\n\n") if "Every model holds." in part]
@@ -238,13 +239,13 @@ def test_a_release_teaches_its_readers_and_verify_says_so(release: ps.Release) -
 @pytest.mark.parametrize(("l", "d", "law"), [(2, 2, 0.8269), (3, 2, 0.7021), (3, 3, 0.7332)])
 def test_what_a_release_teaches_is_what_the_law_says(l: int, d: int, law: float) -> None:
     made = ps.anonymize(income_table(20_000, seed=3), ps.Policy.loads(_at(l, d)), seed=3, warn=lambda text: None)
-    told = ps.verify(made).learners["income"].conditional
-    assert told is not None
-    assert told.after == pytest.approx(law, abs=0.02)
-    assert told.low is not None
-    assert told.high is not None
-    assert told.low < law < told.high
-    assert told.high - told.low < 0.06
+    stated = ps.verify(made).learners["income"].conditional
+    assert stated is not None
+    assert stated.after == pytest.approx(law, abs=0.02)
+    assert stated.low is not None
+    assert stated.high is not None
+    assert stated.low < law < stated.high
+    assert stated.high - stated.low < 0.06
 
 
 def test_a_promise_that_is_kept_is_not_called_exceeded_by_chance() -> None:
@@ -252,14 +253,14 @@ def test_a_promise_that_is_kept_is_not_called_exceeded_by_chance() -> None:
     random = np.random.default_rng(8)
     policy = "attributes: {sex: {role: quasi-identifier}, level: {role: sensitive, protect: {diversity: {l: 2}}}}"
     after = []
-    for seed in range(8):
+    for seed in replications(8):
         table = pl.DataFrame({"sex": random.choice(["f", "m"], 2_000), "level": random.choice(list("abcdef"), 2_000)})
-        told = ps.verify(ps.anonymize(table, ps.Policy.loads(policy), seed=seed, warn=lambda text: None)).learners[
+        stated = ps.verify(ps.anonymize(table, ps.Policy.loads(policy), seed=seed, warn=lambda text: None)).learners[
             "level"
         ]
-        assert not told.above
-        assert told.learnt is not None
-        after.append(told.learnt.after)
+        assert not stated.above
+        assert stated.learned is not None
+        after.append(stated.learned.after)
     assert max(after) > 0.5
 
 
@@ -280,9 +281,9 @@ def test_a_report_is_no_all_clear_while_learners_know_more(release: ps.Release) 
     assert "Every check holds." not in page
     assert "Every check holds, but a risk remains." in page
     assert "knows it given age and sex" in page
-    told = ps.verify(release).learners["income"].conditional
-    assert told is not None
-    assert f"<small>{told.low:.1%} to {told.high:.1%}</small>" in page
+    stated = ps.verify(release).learners["income"].conditional
+    assert stated is not None
+    assert f"<small>{stated.low:.1%} to {stated.high:.1%}</small>" in page
 
 
 def test_the_long_form_is_still_verified() -> None:
@@ -293,11 +294,11 @@ def test_the_long_form_is_still_verified() -> None:
 def test_who_reads_the_estimates_is_an_adversary(release: ps.Release) -> None:
     table = income_table(20_000)
     found = {finding.attack: finding for finding in ps.attack(release, table)}
-    learnt = found["published-estimate"]
-    assert learnt.bound is None
-    assert learnt.detail["marginal"] == pytest.approx(0.69, abs=0.02)
-    assert learnt.success > learnt.detail["marginal"]
-    assert learnt.success >= found["definetti"].success - 0.01
+    learned = found["published-estimate"]
+    assert learned.bound is None
+    assert learned.detail["marginal"] == pytest.approx(0.69, abs=0.02)
+    assert learned.success > learned.detail["marginal"]
+    assert learned.success >= found["definetti"].success - 0.01
 
 
 @pytest.fixture(scope="module")

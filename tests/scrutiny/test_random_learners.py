@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from draws import replications
 from enumeration import Case, label, random_case
 from scipy.stats import binom
 
@@ -245,12 +246,12 @@ def telling(scene: Scene, column: str) -> bool:
     shown, codes = scene.columns[column].tolist(), scene.codes.tolist()
     pairs, levels = Counter(zip(shown, codes)), Counter(shown)
     taken = Counter(zip(shown, codes, scene.persons.tolist()))
-    whole, told = shares_of(scene.codes, scene.size), np.zeros(len(STRENGTHS))
+    whole, reported = shares_of(scene.codes, scene.size), np.zeros(len(STRENGTHS))
     for level, code, person in zip(shown, codes, scene.persons.tolist()):
         left = taken[level, code, person]
-        told += np.log((pairs[level, code] - left + STRENGTHS * whole[code]) / whole[code])
-        told -= np.log(levels[level] - left + STRENGTHS)
-    return bool(told.max() > 0.0)
+        reported += np.log((pairs[level, code] - left + STRENGTHS * whole[code]) / whole[code])
+        reported -= np.log(levels[level] - left + STRENGTHS)
+    return bool(reported.max() > 0.0)
 
 
 def naive(scene: Scene, channels: list[Channel]) -> tuple[float, float]:
@@ -307,19 +308,19 @@ def check(number: int, folder: Path) -> str:
     if found is None:
         return ""
     scene, planned = found
-    told: Guessers = planned.learner
-    assert told.marginal is not None, number
-    assert told.conditional is not None, number
-    assert set(told.by) <= set(scene.columns), number
-    assert told.by, number
+    reported: Guessers = planned.learner
+    assert reported.marginal is not None, number
+    assert reported.conditional is not None, number
+    assert set(reported.by) <= set(scene.columns), number
+    assert reported.by, number
     channels = channels_of(planned, scene)
-    exact, (before, after) = enumerated(scene, channels, told.by), naive(scene, channels)
-    assert told.conditional.before == pytest.approx(max(exact.before, before), abs=1e-9), number
-    assert told.conditional.after == pytest.approx(max(exact.after, after), abs=1e-9), number
-    assert told.conditional.high == pytest.approx(max(exact.high, after), abs=1e-9), number
-    assert bool(told.columns) == (after > exact.after + 1e-9), number
-    assert told.marginal.after == pytest.approx(exact.marginal, abs=1e-9), number
-    assert told.reference.after == pytest.approx(exact.reference, abs=1e-6), number
+    exact, (before, after) = enumerated(scene, channels, reported.by), naive(scene, channels)
+    assert reported.conditional.before == pytest.approx(max(exact.before, before), abs=1e-9), number
+    assert reported.conditional.after == pytest.approx(max(exact.after, after), abs=1e-9), number
+    assert reported.conditional.high == pytest.approx(max(exact.high, after), abs=1e-9), number
+    assert bool(reported.columns) == (after > exact.after + 1e-9), number
+    assert reported.marginal.after == pytest.approx(exact.marginal, abs=1e-9), number
+    assert reported.reference.after == pytest.approx(exact.reference, abs=1e-6), number
     return KINDS[number % len(KINDS)]
 
 
@@ -336,10 +337,10 @@ def test_the_attackers_of_a_plan_are_those_of_the_definitions(block: int, tmp_pa
 
 def stated(release: ps.Release, name: str) -> Guesser:
     """What `verify` says about the attacker who learns from other columns; he is always there, and has a limit."""
-    told = ps.verify(release).learners[name]
-    assert told.conditional is not None
-    assert told.conditional.high is not None
-    return told.conditional
+    reported = ps.verify(release).learners[name]
+    assert reported.conditional is not None
+    assert reported.conditional.high is not None
+    return reported.conditional
 
 
 @pytest.mark.slow
@@ -395,19 +396,21 @@ def peaks(groups: int, width: float) -> np.ndarray:
     return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
 
-@pytest.mark.parametrize(("groups", "records", "width"), [(30, 900, 1.0), (2, 200, 1.0)])
+@pytest.mark.parametrize(
+    ("groups", "records", "width"), [pytest.param(30, 900, 1.0, marks=pytest.mark.slow), (2, 200, 1.0)]
+)
 def test_small_groups_are_within_the_limits_of_a_release(groups: int, records: int, width: float) -> None:
     """With 30 or 100 records a group: the marginal attacker alone, and limits for him, would be far below."""
     policy, beyond, apart = ps.Policy.loads(LINE), 0, []
-    for seed in range(12):
+    for seed in replications(12):
         table = in_groups(peaks(groups, width), records, seed)
         exact = ps.plan(policy, data=table)["x"].learner
         assert exact is not None
         assert exact.conditional.after > exact.marginal.after + 0.08
-        told = stated(ps.anonymize(table, policy, seed=seed, warn=lambda text: None), "x")
-        beyond += exact.conditional.after > told.high
-        apart.append(told.high - told.low)
-        assert told.low <= exact.conditional.after
+        reported = stated(ps.anonymize(table, policy, seed=seed, warn=lambda text: None), "x")
+        beyond += exact.conditional.after > reported.high
+        apart.append(reported.high - reported.low)
+        assert reported.low <= exact.conditional.after
     assert beyond <= 2
     # Limits that hold everything would say nothing.
     assert np.mean(apart) < 0.35
@@ -421,14 +424,14 @@ def test_impossible_values_do_not_hide_the_attacker_who_knows_groups() -> None:
     table = in_groups(shares, 3_000, 1)
     alone = ps.plan(ps.Policy.loads(LINE), data=table)["x"].learner
     impossible = "impossible: [{when: {g: g00}, attribute: x, values: [g, h]}]\n"
-    told = ps.plan(ps.Policy.loads(LINE + impossible), data=table)["x"].learner
+    reported = ps.plan(ps.Policy.loads(LINE + impossible), data=table)["x"].learner
     assert alone is not None
-    assert told is not None
-    assert told.by == ("g",)
-    assert told.groups == 3
-    assert told.conditional is not None
-    assert told.conditional.after > told.marginal.after + 0.1
-    assert told.conditional.after == pytest.approx(alone.conditional.after, abs=0.04)
+    assert reported is not None
+    assert reported.by == ("g",)
+    assert reported.groups == 3
+    assert reported.conditional is not None
+    assert reported.conditional.after > reported.marginal.after + 0.1
+    assert reported.conditional.after == pytest.approx(alone.conditional.after, abs=0.04)
 
 
 def test_persons_with_several_records_do_not_speak_for_themselves() -> None:
@@ -438,10 +441,10 @@ def test_persons_with_several_records_do_not_speak_for_themselves() -> None:
     value, zone = rng.choice(list("abcdefgh"), 200)[person], rng.permutation(200)[person] // 4
     table = pl.DataFrame({"person": person, "g": zone.astype(str), "x": value})
     keyed = LINE.replace("  g: {", "  person: {role: identifier}\n  g: {") + "record-key: person\n"
-    told = ps.plan(ps.Policy.loads(keyed), data=table)["x"].learner
+    reported = ps.plan(ps.Policy.loads(keyed), data=table)["x"].learner
     alone = ps.plan(ps.Policy.loads(keyed.replace("record-key: person\n", "")), data=table)["x"].learner
-    assert told.conditional.after == pytest.approx(told.marginal.after, abs=0.01)
-    assert alone.conditional.after > told.marginal.after + 0.2
+    assert reported.conditional.after == pytest.approx(reported.marginal.after, abs=0.01)
+    assert alone.conditional.after > reported.marginal.after + 0.2
 
 
 COLUMNS, LEVELS = 6, 4
@@ -490,14 +493,14 @@ def six_columns(records: int, same: float, seed: int) -> tuple[Guessers, float]:
 def test_many_columns_that_each_say_a_little_are_combined(same: float) -> None:
     """Groups by three of six columns reached 86.5% where naive Bayes from the release alone reached 93.9%."""
     apart = []
-    for seed in range(6):
-        told, reached = six_columns(1_000, same, seed)
-        assert told.conditional is not None
-        assert told.columns == tuple(f"c{number}" for number in range(COLUMNS))
-        assert "given each of c0 and c1" in told.sentence()
-        assert told.conditional.high >= told.conditional.after > told.marginal.after + 0.2
-        assert Guessers.from_dict(told.to_dict()) == told
-        apart.append(told.conditional.after - reached)
+    for seed in replications(6):
+        reported, reached = six_columns(1_000, same, seed)
+        assert reported.conditional is not None
+        assert reported.columns == tuple(f"c{number}" for number in range(COLUMNS))
+        assert "given each of c0 and c1" in reported.sentence()
+        assert reported.conditional.high >= reported.conditional.after > reported.marginal.after + 0.2
+        assert Guessers.from_dict(reported.to_dict()) == reported
+        apart.append(reported.conditional.after - reached)
     # Both guess at the same records from nearly the same others.
     assert -0.005 < np.mean(apart) < 0.015
     assert min(apart) > -0.015
@@ -505,11 +508,11 @@ def test_many_columns_that_each_say_a_little_are_combined(same: float) -> None:
 
 def test_many_columns_that_say_nothing_are_not_believed() -> None:
     """To count each record for itself would seem to reach 60% here; 50% is right, and 52% knowing the whole table."""
-    for seed in range(6):
-        told, _ = six_columns(1_000, 0.0, seed)
-        assert told.conditional is not None
-        assert told.columns == ()
-        assert told.conditional.after < told.marginal.after + 0.02
+    for seed in replications(6):
+        reported, _ = six_columns(1_000, 0.0, seed)
+        assert reported.conditional is not None
+        assert reported.columns == ()
+        assert reported.conditional.after < reported.marginal.after + 0.02
 
 
 def test_an_attacker_about_whom_nothing_is_known_is_named() -> None:
@@ -517,8 +520,8 @@ def test_an_attacker_about_whom_nothing_is_known_is_named() -> None:
     policy = ps.Policy.loads(LINE.replace("d: 2", "d: 4"))
     table = in_groups(peaks(4, 2.0), 2_000, 3)
     release = ps.anonymize(table, policy, seed=3, warn=lambda text: None)
-    told = ps.verify(release).learners["x"]
-    assert told.unknown == 1.0
-    assert "not known; may be as high as 100.0%" in told.sentence()
+    reported = ps.verify(release).learners["x"]
+    assert reported.unknown == 1.0
+    assert "not known; may be as high as 100.0%" in reported.sentence()
     page = ps.report(release)
     assert "may be as high as 100%" in page

@@ -156,7 +156,7 @@ def test_the_sampler_follows_that_law(name: str, kind: str) -> None:
     assert fit(parent, before, codes) > 1e-3
 
 
-def test_even_designs_are_recognised() -> None:
+def test_even_designs_are_recognized() -> None:
     assert EVEN == ["plain", "lies in one stratum", "blind in one stratum"]
     assert [type(couple(*SETTINGS[name].members)) for name in ("plain", "line", "pairs")] == [Even, Nested, Kept]
 

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
+from draws import replications
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
@@ -365,17 +366,18 @@ def truth(table: pl.DataFrame, by: dict[str, tuple[Any, ...]]) -> np.ndarray[Any
 def releases_of_a_table() -> tuple[pl.DataFrame, list[ps.Release]]:
     """60 of the same people."""
     table, rules = people(3_000), policy()
-    return table, [ps.anonymize(table, rules, seed=seed) for seed in range(60)]
+    return table, [ps.anonymize(table, rules, seed=seed) for seed in replications(60)]
 
 
 @pytest.fixture(scope="module")
 def releases_of_tables() -> list[ps.Release]:
     """80 of other people each time."""
     rules = policy()
-    return [ps.anonymize(people(1_000, seed=seed), rules, seed=seed) for seed in range(80)]
+    return [ps.anonymize(people(1_000, seed=seed), rules, seed=seed) for seed in replications(80)]
 
 
-@pytest.mark.parametrize("estimator", ["inverse", pytest.param("ml", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("estimator", ["inverse", "ml"])
 def test_intervals_cover_the_truth_in_cells_of_one_stratum_and_of_several(
     releases_of_a_table: tuple[pl.DataFrame, list[ps.Release]], estimator: str
 ) -> None:
@@ -400,10 +402,10 @@ def test_intervals_cover_the_truth_in_cells_of_one_stratum_and_of_several(
         # Beside the normal interval of an analyst who knows how much the estimates vary from release to release.
         assert np.mean(widths[by]) <= 1.3 * np.mean(2 * 1.96 * np.std(values[by], axis=0))
     if estimator == "inverse":
-        # Unbiased, and its standard errors are right: 60 standardised errors of each value.
-        standardised = np.array(errors)[:, 0]
-        assert np.abs(standardised.mean(axis=0)).max() < 4 / np.sqrt(60)
-        assert 0.8 < standardised.std() < 1.2
+        # Unbiased, and its standard errors are right: 60 standardized errors of each value.
+        standardized = np.array(errors)[:, 0]
+        assert np.abs(standardized.mean(axis=0)).max() < 4 / np.sqrt(60)
+        assert 0.8 < standardized.std() < 1.2
 
 
 @pytest.mark.slow

@@ -134,9 +134,9 @@ def label(code: int) -> str:
     return f"v{code}"
 
 
-def random_case(rng: np.random.Generator) -> Case:
+def random_case(rng: np.random.Generator, size: int | None = None) -> Case:
     """A policy over 4 to 9 values with one protected attribute."""
-    size = int(rng.integers(4, 10))
+    size = int(rng.integers(4, 10)) if size is None else size
     kind = rng.choice(["semantic"] * 5 + ["diversity", "odds"])
     attribute: dict[str, Any] = {"role": "sensitive", "domain": [label(code) for code in range(size)]}
     case = Case({}, size, int(rng.integers(2, min(4, size - 2) + 1)), "balanced")

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 import polars as pl
 import pytest
+from draws import generators
 from enumeration import (
     Case,
     balanced_exists,
@@ -21,6 +22,7 @@ from enumeration import (
     random_case,
     simple_channel,
 )
+from hypothesis import given, settings
 from scipy.stats import chi2
 
 import polyseme as ps
@@ -29,6 +31,7 @@ from polyseme.release import Manifest
 from polyseme.results.plan import AttributePlan
 
 POLICIES = 400
+SIZES = range(4, 10)
 SAMPLED = 120
 RECORDS = 600
 LEVEL = 1e-3
@@ -221,12 +224,17 @@ def sampled_misfits(case: Case, seed: int, records: int = RECORDS) -> list[float
     return [misfit(count, channel) for count, channel in zip(counts, channels, strict=True)]
 
 
-@pytest.mark.parametrize("block", range(8))
-def test_plans_and_channels_are_those_of_the_definitions(block: int) -> None:
-    numbers = range(block * POLICIES // 8, (block + 1) * POLICIES // 8)
-    possible = [check_policy(case_of(number)) for number in numbers]
-    assert any(possible)
-    assert not all(possible)
+@pytest.mark.parametrize("size", SIZES)
+def test_plans_and_channels_are_those_of_the_definitions(size: int) -> None:
+    possible = set[bool]()
+
+    @settings(max_examples=POLICIES // len(SIZES) + 1)
+    @given(generators().map(lambda rng: random_case(rng, size)))
+    def check(case: Case) -> None:
+        possible.add(check_policy(case))
+
+    check()
+    assert possible == {True, False}
 
 
 @pytest.mark.slow

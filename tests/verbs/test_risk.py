@@ -219,9 +219,9 @@ def test_columns_are_guessed_as_init_does() -> None:
     assert roles["empty"][0] == "insensitive"
     assert "published" not in str(roles)
     assert "name it with --sensitive" in str(found)
-    asked = ps.risk(frame, sensitive=["sex"])
-    assert asked.quasi_identifiers == ("height",)
-    assert asked.sensitive[0].known == ("height",)
+    requested = ps.risk(frame, sensitive=["sex"])
+    assert requested.quasi_identifiers == ("height",)
+    assert requested.sensitive[0].known == ("height",)
     assert not ps.risk(frame, qi=["sex"]).choices
 
 
@@ -319,7 +319,7 @@ def test_the_order_of_numbers_has_no_place_for_a_missing_one() -> None:
     assert ps.risk(frame.head(3), "q", "pay").sensitive[0].ground == "ordered"
 
 
-def test_wrong_columns_are_named_at_once_with_their_neighbours() -> None:
+def test_wrong_columns_are_named_at_once_with_their_neighbors() -> None:
     with pytest.raises(ps.TableError) as caught:
         ps.risk(HOSPITAL, ["zpi", "age"], ["il"])
     assert "zpi: the table has no such column\n  hint: did you mean 'zip'?" in str(caught.value)

@@ -85,7 +85,7 @@ def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
 )
 @click.pass_context
 def cli(context: click.Context, verbose: int, progress: str) -> None:
-    """Share personal records without revealing anyone's secrets, and still get the statistics right.
+    """Share personal records without revealing secrets, and still get the statistics right.
 
     Every published cell is a set of candidates that are far apart in meaning; the true cross-tabulations
     are recovered from the sets, with error bars.

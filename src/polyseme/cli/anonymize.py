@@ -310,7 +310,7 @@ def _tell(release: Release, policy: Policy, columns: Sequence[str], out: Path | 
 
 
 def column_lines(release: Release, policy: Policy, columns: Sequence[str]) -> list[tuple[str, str, str]]:
-    """Each column of the table, and those that are new: its name, its role, and how it was published."""
+    """Each column of the table and each new one: its name, role, and how it was published."""
     published = {column.name: column for column in release.manifest.columns}
     joined = {part.name: column.name for column in published.values() for part in column.attribute.members}
     lines = []
@@ -327,7 +327,7 @@ def column_lines(release: Release, policy: Policy, columns: Sequence[str]) -> li
 def _explained(file: Path, force: bool) -> Callable[[Explanation], None]:
     """Shows an explanation on standard error, or writes it into a file."""
 
-    def told(explanation: Explanation) -> None:
+    def stated(explanation: Explanation) -> None:
         if str(file) == "-":
             say(str(explanation), err=True)
         else:
@@ -335,4 +335,4 @@ def _explained(file: Path, force: bool) -> Callable[[Explanation], None]:
 
             write_text(explanation.to_csv(), file, force, is_explanation)
 
-    return told
+    return stated

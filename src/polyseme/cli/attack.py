@@ -53,7 +53,7 @@ def command(
     as_json: bool,
     **written: Unpack[TableOptions],
 ) -> None:
-    """Run the attacks against a RELEASE: how often each attacker guesses right, and what was promised.
+    """Run the attacks against a RELEASE: how often each attacker is right, and the promise.
 
     \b
     Example:

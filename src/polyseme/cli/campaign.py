@@ -46,7 +46,7 @@ def command() -> None:
 @json_option
 @policy_places
 def new(policy: Path, questions: Path, out: Path, allow_outside: bool, force: bool, as_json: bool) -> None:
-    """Plan POLICY for the number of answers that the questions file expects, and write the pinned document.
+    """Plan POLICY for the answers that the questions file expects, and write the document.
 
     Refused, with everything that is wrong at once: promises that cannot be kept, values that could never be
     told apart, open columns without declared values, methods that group records, designs that devices cannot

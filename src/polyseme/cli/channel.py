@@ -126,7 +126,7 @@ def issuer() -> None:
 @issuer.command("key")
 @click.argument("file", type=PathType)
 def issuer_key(file: Path) -> None:
-    """Write a fresh signing key to FILE and print its public half, which the campaign's document names.
+    """Write a new signing key to FILE and print its public half for the campaign document.
 
     Make one for every campaign: an issuer cannot see for which campaign it signs.
 
@@ -173,7 +173,9 @@ def issuer_invite(number: int, campaign: str, out: Path, hashes: Path) -> None:
 @host_option
 @click.option("--port", type=click.IntRange(0, 65_535), default=8_082, show_default=True, help="Port to listen on.")
 def issuer_serve(campaign: str, key: Path, invitations: Path, store: Path, host: str, port: int) -> None:
-    """Run the issuer of a campaign. Better somewhere else than the collector: it knows who was invited.
+    """Run the issuer of a campaign.
+
+    Run it on another machine than the collector: the issuer knows who was invited.
 
     TLS belongs in front of it, with no log.
 

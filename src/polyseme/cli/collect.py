@@ -85,18 +85,18 @@ def serve(address: str, host: str, port: int, admin_port: int, rate: float, gate
     from polyseme.collection.server.listeners import Listening, serve
     from polyseme.collection.telemetry import log_lines
 
-    def told(listening: Listening) -> None:
+    def stated(listening: Listening) -> None:
         click.echo(f"Takes reports at {listening.public}; admin listener at {listening.admin}", err=True)
 
     log_lines()
-    serve(address, host, port, admin_port, rate, read_gateway(gateway) if gateway is not None else None, told)
+    serve(address, host, port, admin_port, rate, read_gateway(gateway) if gateway is not None else None, stated)
 
 
 @command.command("open")
 @click.argument("campaign")
 @store_option
 def open_command(campaign: str, address: str) -> None:
-    """Take reports for a CAMPAIGN from now on: the folder or file of its document, or the id of a draft.
+    """Accept reports for a CAMPAIGN: the folder or file of its document, or the id of a draft.
 
     Refused where devices would refuse to answer: promises that are not kept, sets of one candidate, priors without a
     source or with shares that are far too small, and documents that are too much for a device.
@@ -131,7 +131,7 @@ def _document(path: Path) -> tuple[bytes, bytes | None]:
 @click.argument("campaign")
 @store_option
 def close(campaign: str, address: str) -> None:
-    """Take no more reports for a CAMPAIGN, for ever; its rows are then in the order of their random ids.
+    """Stop accepting reports for a CAMPAIGN, for good; its rows are then ordered by random id.
 
     \b
     Example:
@@ -179,7 +179,7 @@ def status(campaign: str | None, address: str, as_json: bool) -> None:
 @click.option("--format", "file_format", type=click.Choice(["parquet", "csv"]), default="parquet", show_default=True)
 @force_option
 def release(campaign: str, address: str, out: Path, k: int | None, file_format: str, force: bool) -> None:
-    """Write the release of a closed CAMPAIGN: shuffled, and refused below the number of reports that it promised.
+    """Write the shuffled release of a closed CAMPAIGN; refused if it has too few reports.
 
     `verify`, `estimate`, `attack` and `report` read it as any other.
 
@@ -200,7 +200,9 @@ def release(campaign: str, address: str, out: Path, k: int | None, file_format: 
 @store_option
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def purge(campaign: str, address: str, yes: bool) -> None:
-    """Delete every report and invitation of a CAMPAIGN that is closed; its document stays. Backups are yours to delete.
+    """Delete every report and invitation of a closed CAMPAIGN; its document stays.
+
+    Delete backups yourself.
 
     \b
     Example:
@@ -240,7 +242,9 @@ def backup(file: Path, address: str) -> None:
 @click.option("--count", type=click.IntRange(1), required=True, help="How many.")
 @click.option("--out", type=PathType, required=True, help="File that gets the codes, one a line.")
 def invite(campaign: str, address: str, count: int, out: Path) -> None:
-    """Make invitations for a CAMPAIGN: each lets one report in. The store keeps their hashes only.
+    """Make invitations for a CAMPAIGN: each admits one report.
+
+    The store keeps only their hashes.
 
     \b
     Example:
@@ -272,10 +276,10 @@ def demo(out: Path, devices: int, force: bool) -> None:
     from polyseme.kernel.plugins import require
 
     require("collect", "a collector")
-    from polyseme.demo.crowd import run_crowd
+    from polyseme.demo.respondents import run_respondents
     from polyseme.kernel.work import current_cancellation
 
-    for line in run_crowd(out, devices, force, current_cancellation()):
+    for line in run_respondents(out, devices, force, current_cancellation()):
         click.echo(line)
 
 

@@ -199,7 +199,7 @@ def chart_place(chart: Path | None, force: bool) -> None:
 
 
 def policy_places(command: Command) -> Command:
-    """What is wrong with the policy of a command, at whatever moment, is said with its file and its line."""
+    """A context in which errors of a command's policy name its file and line."""
 
     @wraps(command)
     def placed(*arguments: Any, **options: Any) -> Any:
@@ -218,7 +218,7 @@ def policy_places(command: Command) -> Command:
 
 
 def show_values_option(command: Command) -> Command:
-    """`--show-values`: which values a problem is about. They are shown to people, never to files.
+    """`--show-values`: show the values that cause a problem, on the terminal, never in files.
 
     The command is given `show_values` where it has something to show itself.
     """
@@ -238,9 +238,9 @@ def show_values_option(command: Command) -> Command:
             raise
 
     text = "Also list the values that a problem is about, on a terminal only; they are values of your table."
-    asked = click.option("--show-values", is_flag=True, help=text)
+    requested = click.option("--show-values", is_flag=True, help=text)
     text = "List them even if the output is not a terminal."
-    return asked(click.option("--force-show-values", is_flag=True, help=text)(cast("Command", shown)))
+    return requested(click.option("--force-show-values", is_flag=True, help=text)(cast("Command", shown)))
 
 
 def _require_watcher() -> None:
@@ -258,7 +258,7 @@ _LISTED = 50
 
 
 def show_offending(problems: Iterable[Problem]) -> None:
-    """The values that some problems are about, on standard error: how many records have each, and the first of them."""
+    """Print the values behind some problems on standard error, with their counts and first rows."""
     from rich.console import Console, Group
     from rich.text import Text
 
@@ -327,7 +327,7 @@ def _plain(value: Any) -> Any:
 
 
 def names(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
-    """`A,B,C`, or the option given several times, as names; one that holds a comma is written in double quotes."""
+    """`A,B,C`, or a repeated option, as names; a name with a comma is in double quotes."""
     from polyseme.kernel.delimited import names_in
 
     found = names_in(value)
@@ -341,10 +341,10 @@ _PIPE_WIDTH = 120
 
 
 def screen_width(stream: IO[str]) -> int | None:
-    """Characters in a line of a terminal, or what COLUMNS says; None in a pipe or a file, where nothing is folded."""
-    asked = os.environ.get("COLUMNS", "")
-    if asked.isdigit() and int(asked):
-        return int(asked)
+    """The width of the terminal, or COLUMNS; None in a pipe or a file, where nothing is wrapped."""
+    requested = os.environ.get("COLUMNS", "")
+    if requested.isdigit() and int(requested):
+        return int(requested)
     try:
         return os.get_terminal_size(stream.fileno()).columns or None
     except (OSError, ValueError):
@@ -352,7 +352,7 @@ def screen_width(stream: IO[str]) -> int | None:
 
 
 def say(text: str, err: bool = False, hang: int = 0) -> None:
-    """Lines for people; on a terminal broken between words, and indented like the line that they go on from.
+    """Print lines for people; a terminal wraps them between words and keeps the indentation.
 
     hang  so many characters more
     """
@@ -376,7 +376,7 @@ def _broken(line: str, width: int, hang: int) -> list[str]:
 
 
 def show(view: Any) -> None:
-    """A rich renderable on standard output; in a pipe it is not folded to the width of a terminal."""
+    """Print a rich renderable on standard output; in a pipe it is not wrapped."""
     from rich.console import Console
 
     console = Console(highlight=False)
@@ -417,7 +417,7 @@ def write_text(
 
 @contextmanager
 def busy(label: str) -> Iterator[None]:
-    """While something takes its time: how far each stage of it is and how long it will take, on a terminal only.
+    """Show the progress and remaining time of each stage, on a terminal only.
 
     It is all on standard error, and gone when the work is done; in a pipe there is nothing. With `--progress json` the
     same is reported in lines, and no bar is drawn.

@@ -12,7 +12,7 @@ from polyseme.cli.console import PathType, busy, force_option, say
 @click.option("--records", type=click.IntRange(min=100), default=100_000, show_default=True, help="People to invent.")
 @force_option
 def command(out: Path, records: int, force: bool) -> None:
-    """The whole way on generated income data: plan, anonymize, verify, estimate, evaluate, attack, report.
+    """Run the whole pipeline on generated incomes: plan, anonymize, verify, estimate, report.
 
     \b
     Example:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class _EstimateCommand(click.Command):
-    """`--csv` prints, and `--csv FILE` writes: FILE is distinguished from a release by its name, which ends in .csv."""
+    """`--csv` prints and `--csv FILE` writes; FILE ends in .csv, which a release does not."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         following = [*args[1:], ""]
@@ -106,7 +106,7 @@ def command(
     force: bool,
     as_json: bool,
 ) -> None:
-    """Recover the true cross-tabulation of a RELEASE, with a standard error and an interval in every cell.
+    """Recover the true cross-tabulation of a RELEASE, with errors and intervals in every cell.
 
     \b
     Example:

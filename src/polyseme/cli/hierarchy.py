@@ -153,7 +153,9 @@ def build(
     force: bool,
     **written: Unpack[TableOptions],
 ) -> None:
-    """Write a hierarchy for the values of a column, as ARX has it: leaf;...;root. It can then be edited by hand.
+    """Write a hierarchy for the values of a column in ARX's format, leaf;...;root.
+
+    You can then edit it by hand.
 
     LEVELS are widths (5,10,20), periods (month,year), or for prefixes a number of characters or the lengths left.
     The file lists values of the table: treat it like the table.

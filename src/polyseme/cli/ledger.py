@@ -24,7 +24,7 @@ def command() -> None:
 @click.argument("release", type=PathType)
 @click.option("--people", required=True, help="Whom the release is about: any name that you will know again.")
 def add(ledger: Path, release: Path, people: str) -> None:
-    """Record a RELEASE that was published, in the file LEDGER; a new file is begun where there is none.
+    """Record a published RELEASE in the file LEDGER, which is created if it does not exist.
 
     The ledger holds public things only: the manifest's checksum, how each column was published and the distributions
     that every reader can estimate from the release. Only --people is yours: choose a name that may be read.

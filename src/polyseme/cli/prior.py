@@ -19,7 +19,7 @@ _out = click.option("--out", type=PathType, help="Write the CSV file there inste
 
 @click.group("prior", short_help="A prior file, from an earlier release or from a table.")
 def command() -> None:
-    """Make a file with the distribution of an attribute by others, for `prior: {by: [...], file: F.csv}`.
+    """Write the distribution of an attribute by other columns, for `prior: {by, file}`.
 
     \b
     Example:

@@ -35,7 +35,7 @@ def command(
     force: bool,
     **written: Unpack[TableOptions],
 ) -> None:
-    """Write one self-contained HTML page: what it is, the risks, what was promised, what holds, charts.
+    """Write one self-contained HTML page: risks, guarantees, verification and charts.
 
     With --original the page shows true distributions: it is marked as internal, on screen and on every printed page.
 

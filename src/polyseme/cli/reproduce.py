@@ -41,7 +41,7 @@ def _pairs(ctx: click.Context, parameter: click.Parameter, value: tuple[str, ...
 def command(
     names: tuple[str, ...], out: Path, quick: bool, data: dict[str, str], jobs: int | None, listing: bool
 ) -> None:
-    """Reproduce the papers' experiments: a page for each, and an index with the verdict on every claim.
+    """Reproduce the papers' experiments: a page for each, and an index with a verdict per claim.
 
     All studies are run unless some are named. What is measured is kept in the folder: a run that was stopped goes on
     where it was.
@@ -81,7 +81,7 @@ def _clock(seconds: float) -> str:
 
 @contextmanager
 def _progress(work: Work) -> Iterator[Callable[[float], None]]:
-    """The share of the work that is done and the time left: a bar on a terminal, now and then a line in a pipe."""
+    """Show the share of work done and the time left: a bar on a terminal, some lines in a pipe."""
     if not sys.stderr.isatty():
         yield _Lines(work.seconds)
         return
@@ -100,14 +100,14 @@ class _Lines:
     def __init__(self, total: float) -> None:
         import time
 
-        self._total, self._done, self._told = total, 0.0, 0
+        self._total, self._done, self._stated = total, 0.0, 0
         self._clock, self._begin = time.monotonic, time.monotonic()
 
     def __call__(self, seconds: float) -> None:
         self._done += seconds
         tenth = int(10 * self._done / self._total) if self._total else 10
-        if tenth > self._told:
-            self._told = tenth
+        if tenth > self._stated:
+            self._stated = tenth
             passed = self._clock() - self._begin
             left = passed * max(self._total - self._done, 0.0) / self._done
             click.echo(f"  {10 * tenth:3d}% in {_clock(passed)}, about {_clock(left)} left", err=True)

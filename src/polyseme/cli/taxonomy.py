@@ -73,7 +73,7 @@ def show(name: str, as_json: bool) -> None:
 @show_values_option
 @click.pass_context
 def check_(context: click.Context, name: str, data: Path, column: str | None, as_json: bool, show_values: bool) -> None:
-    """Count how many values of DATA (CSV or Parquet, or one value a line) have a place in the taxonomy.
+    """Count the values of DATA (CSV, Parquet, or one value a line) that the taxonomy contains.
 
     Values themselves are printed with --show-values only. Without --column, a first line that is no value of the
     taxonomy counts as the header of a CSV file. Exit code 0 when every value has a place, 1 when some have none.

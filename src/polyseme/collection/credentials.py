@@ -159,7 +159,7 @@ def _new_code() -> str:
 
 
 def _weighted(numbers: Sequence[int]) -> int:
-    """Zero for whole codes: each place has a weight of its own, none of them a multiple of the prime."""
+    """Zero for intact codes: each place has its own weight, none a multiple of the prime."""
     return sum(place * number for place, number in enumerate(numbers, 1)) % len(ALPHABET)
 
 
@@ -282,7 +282,7 @@ def read_issuer_key(file: Path) -> IssuerKey:
 
 
 def _power(numbers: rsa.RSAPrivateNumbers, base: int) -> int:
-    """`base` to the private exponent, by the two primes, with exponents that are different every time."""
+    """`base` to the private exponent, by the two primes, with a new blinding every time."""
     halves = []
     for prime, exponent in ((numbers.p, numbers.dmp1), (numbers.q, numbers.dmq1)):
         disguised = exponent + secrets.randbits(_EXPONENT_BITS) * (prime - 1)
@@ -372,8 +372,8 @@ class Issuer:
 
     def answer(self, method: str, path: str, media_type: str, body: bytes) -> Response:
         """Answer a request for a token."""
-        asked = _PATH.fullmatch(path)
-        if asked is None or asked[1] != self.campaign:
+        requested = _PATH.fullmatch(path)
+        if requested is None or requested[1] != self.campaign:
             return _problem(404, "No tokens are issued here for such a campaign")
         if method != "POST":
             return _problem(405, "Tokens are asked for by POST")

@@ -217,10 +217,10 @@ def with_gateway(application: Application, gateway: Gateway) -> Application:
     keys = Response(200, (("content-type", KEYS_TYPE), ("cache-control", "no-store")), gateway.configurations())
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-        asked = (scope.get("method"), scope.get("path")) if scope["type"] == "http" else None
-        if asked == ("GET", KEYS_PATH):
+        requested = (scope.get("method"), scope.get("path")) if scope["type"] == "http" else None
+        if requested == ("GET", KEYS_PATH):
             await _sent(send, keys)
-        elif asked == ("POST", GATEWAY_PATH):
+        elif requested == ("POST", GATEWAY_PATH):
             await _sent(send, await _through(application, gateway, scope, receive))
         else:
             await application(scope, receive, send)
@@ -234,7 +234,7 @@ def relayed(scope: Scope) -> bool:
 
 
 async def _through(application: Application, gateway: Gateway, scope: Scope, receive: Receive) -> Response:
-    """Open a request, let the application answer it, seal the answer. What cannot be opened is answered in clear."""
+    """Open a request, let the application answer, seal the answer; opening errors are in clear."""
     if dict(scope["headers"]).get(b"content-type") != REQUEST_TYPE.encode():
         return _problem(415, "about:blank", f"Expected {REQUEST_TYPE}")
     body = await _body(receive)
@@ -246,11 +246,11 @@ async def _through(application: Application, gateway: Gateway, scope: Scope, rec
         opened = gateway.opened(body)
     except ChannelError:
         return _problem(400, "about:blank", "The request cannot be opened")
-    answer = await _asked(application, opened.request, scope)
+    answer = await _requested(application, opened.request, scope)
     return Response(200, (("content-type", RESPONSE_TYPE), ("cache-control", "no-store")), opened.sealed(answer))
 
 
-async def _asked(application: Application, request: Request, outer: Scope) -> Response:
+async def _requested(application: Application, request: Request, outer: Scope) -> Response:
     """What the application answers to an inner request."""
     path, _, query = request.path.partition("?")
     if not _PATH.fullmatch(path):
@@ -261,7 +261,7 @@ async def _asked(application: Application, request: Request, outer: Scope) -> Re
 
 
 def _scope(request: Request, path: str, query: str, outer: Scope) -> Scope:
-    """An inner request as ASGI sees one. It has no sender: the address of the connection is the relay's."""
+    """An inner request as an ASGI scope; it has no sender, since the connection is the relay's."""
     headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in request.headers]
     headers = [line for line in headers if line[0] not in (b"host", b"content-length")]
     headers.append((b"host", request.authority.encode("latin-1")))

@@ -116,10 +116,12 @@ def standing(store: Store, campaign: str) -> Standing:
     """How far one campaign has come."""
     kept = store.campaign(campaign)
     survey = Survey.read(kept.document)
-    asked = survey.settings
+    requested = survey.settings
     counts = store.counts(campaign)
     name = survey.campaign.name
-    return Standing(kept.id, name, kept.state, asked.minimum, asked.planned, asked.tokens, asked.wave, counts)
+    return Standing(
+        kept.id, name, kept.state, requested.minimum, requested.planned, requested.tokens, requested.wave, counts
+    )
 
 
 def standings(store: Store) -> list[Standing]:

@@ -221,7 +221,7 @@ def _shared(shown: Ints, k: int | None) -> Bools:
 
 
 def _require_enough(records: int, survey: Survey, k: int | None) -> None:
-    """A crowd that is too small is not released; how small it is is for those who run the campaign."""
+    """Raise if a campaign has too few reports; only its operators learn how many."""
     minimum = survey.settings.minimum
     if records < minimum:
         left = " that share their open values" if k and k > 1 else ""
@@ -244,10 +244,10 @@ def _tables(survey: Survey, matrix: Ints, folder: Path) -> Iterator[pa.Table]:
         for table in shuffler.tables():
             for start in range(0, table.num_rows, _PIECE):
                 codes = table.slice(start, _PIECE).column("codes").combine_chunks().flatten()
-                yield _labelled(survey, codes.to_numpy().reshape(-1, survey.width).astype(np.int64))
+                yield _labeled(survey, codes.to_numpy().reshape(-1, survey.width).astype(np.int64))
 
 
-def _labelled(survey: Survey, codes: Ints) -> pa.Table:
+def _labeled(survey: Survey, codes: Ints) -> pa.Table:
     columns, places = {}, _places(survey)
     for column in survey.columns:
         domain = column.attribute.domain

@@ -188,7 +188,7 @@ class Survey:
         return codes
 
     def _spends(self, report: Mapping[str, Any], report_id: bytes) -> bytes | None:
-        """The hash of the invitation that a report spends; a blind token is spent by the id, which comes from it."""
+        """The hash of the invitation that a report spends; with a blind token, its id is spent."""
         token = report.get("token")
         if self.tokens == "none":
             if token is not None:

@@ -154,8 +154,8 @@ def income_population(years: int = 1) -> Population:
     """
     age, woman = np.repeat(_AGES, 2), np.tile([False, True], len(_AGES))
     weights = np.repeat(_age_shares(), 2) * np.where(woman, _WOMEN, 1.0 - _WOMEN)
-    centre, spread, part_time = _law(age, woman)
-    edges = np.log(_EDGES) - centre[:, None]
+    center, spread, part_time = _law(age, woman)
+    edges = np.log(_EDGES) - center[:, None]
     below = (1.0 - part_time)[:, None] * norm.cdf(edges / spread[:, None])
     below += part_time[:, None] * norm.cdf((edges + np.log(_PART)) / spread[:, None])
     shares = np.diff(below, axis=1, prepend=0.0, append=1.0)
@@ -206,33 +206,33 @@ def _ages(records: int, random: np.random.Generator) -> Ints:
 
 
 def _law(age: Ints, woman: Bools) -> tuple[Floats, Floats, Floats]:
-    """Center and spread of the logarithm of a full-time income, and the probability of working part-time."""
+    """Center and spread of the log of a full-time income, and the probability of part-time work."""
     profile = np.exp(-(((age - 54.0) / 21.0) ** 2))
     after_sixty = np.where(age >= 60, 0.35, 0.0)
-    centre = np.where(woman, 0.98, 1.06) + np.where(woman, 0.30, 0.68) * profile - after_sixty
+    center = np.where(woman, 0.98, 1.06) + np.where(woman, 0.30, 0.68) * profile - after_sixty
     end = np.where((age < 24) | (age >= 62), 0.15, 0.0)
     part_time = np.where(woman, 0.34, 0.07) + end
-    return np.asarray(centre), np.asarray(0.36 + 0.006 * (age - 20), dtype=np.float64), np.asarray(part_time)
+    return np.asarray(center), np.asarray(0.36 + 0.006 * (age - 20), dtype=np.float64), np.asarray(part_time)
 
 
 def _incomes(age: Ints, woman: Bools, random: np.random.Generator) -> Floats:
     """Annual incomes in million yen."""
-    centre, spread, part_time = _law(age, woman)
+    center, spread, part_time = _law(age, woman)
     third = np.where(random.random(len(age)) < part_time, np.log(_PART), 0.0)
-    return np.asarray(np.exp(centre + spread * random.standard_normal(len(age)) - third))
+    return np.asarray(np.exp(center + spread * random.standard_normal(len(age)) - third))
 
 
 def _planned(made: AttributePlan) -> Iterator[str]:
-    """The setting, and the risk for two attackers: with the prior of the decoys, and with the statistics."""
-    choice, told = made.choice, made.learner
-    if told is None or told.learnt is None or told.promised is None or told.learner is None:
+    """The setting and its risk for two attackers: with the decoys' prior, and with statistics."""
+    choice, stated = made.choice, made.learner
+    if stated is None or stated.learned is None or stated.promised is None or stated.learner is None:
         raise ValueError(made.obstacle)
-    known = told.learnt
+    known = stated.learned
     yield f"Plan        {choice.l} candidates, at least {choice.d:g} classes apart; a balanced design by sex and age"
     yield f"            an attacker with the prior of the decoys is right with at most 1/{choice.l}, whatever the set"
     yield (
         f"            an attacker with the statistics is right in {percent(known.after)} of cases (promised: at most "
-        f"{percent(told.learner)}), without the release in {percent(known.before)}"
+        f"{percent(stated.learner)}), without the release in {percent(known.before)}"
     )
 
 
@@ -267,12 +267,12 @@ def run_demo(
         error = math.sqrt(metrics["mse"]) * records
         yield f"Evaluate    typical error of a cell: {error:,.0f} people of {records:,}"
         findings = attack(release, folder / "people.parquet")
-        guess, learnt = (
+        guess, learned = (
             max(finding.success for finding in findings if finding.attack == name)
             for name in ("bayes", "published-estimate")
         )
         broken = ", ".join(finding.attack for finding in findings if finding.exceeded) or "none"
         yield f"Attack      an attacker who knows the method is right in {guess:.1%} of cases; above a bound: {broken}"
-        yield f"            one who also estimates from the release how incomes go with age and sex, in {learnt:.1%}"
+        yield f"            one who also estimates from the release how incomes go with age and sex, in {learned:.1%}"
         (folder / "report.html").write_text(report(release, folder / "people.parquet", by="sex"), encoding="utf-8")
     yield f"Report      {out / 'report.html'}"

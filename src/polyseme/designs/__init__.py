@@ -10,7 +10,7 @@ from polyseme.designs.distribution import SetDistribution, restrict
 from polyseme.designs.duplicate import Duplicate
 from polyseme.designs.feasibility import best_l, largest_l
 from polyseme.designs.least_risk import least_risk
-from polyseme.designs.sequential import Simple
+from polyseme.designs.sequential import Simple, SimplePrinted
 from polyseme.designs.sharp import sharp as make_sharp
 from polyseme.designs.stored import DESIGNS, design_from
 from polyseme.kernel.arrays import Floats
@@ -54,6 +54,8 @@ def make_design(
         return least_risk(structure, l, prior)
     if name == "simple":
         return Simple(structure, l, labels)
+    if name == "simple-printed":
+        return SimplePrinted(structure, l, labels)
     if name == "duplicate":
         return Duplicate(structure, l)
     raise PolicyError(f"unknown design '{name}'", nearest(name, DESIGNS))

@@ -38,12 +38,12 @@ from polyseme.designs.feasibility import (
     LISTED_LIMIT,
     best_l,
     few_sets,
-    heaviest_crowd,
+    heaviest_clique,
     largest_l,
     least_posterior,
     membership,
     possible_sets,
-    programme,
+    program,
     tight_windows,
     window_masses,
 )
@@ -99,8 +99,8 @@ class Reach(ABC):
         given = dict(self._given(len(cost) - self.expand.shape[1]))
         above, most = given.pop("A_ub"), np.concatenate([given.pop("b_ub"), limits])
         if isinstance(rows, np.ndarray):
-            return programme(cost, A_ub=np.vstack([_written(above), rows]), b_ub=most, **given)
-        return programme(cost, A_ub=vstack([csr_array(above), rows], format="csr"), b_ub=most, **given)
+            return program(cost, A_ub=np.vstack([_written(above), rows]), b_ub=most, **given)
+        return program(cost, A_ub=vstack([csr_array(above), rows], format="csr"), b_ub=most, **given)
 
     def _given(self, extra: int) -> dict[str, Any]:
         """The conditions, written down once."""
@@ -281,7 +281,7 @@ def balanced(
         if l * structure.spacing > structure.size:
             raise _impossible(structure, l, pi, labels)
         return CircleDesign(structure, l)
-    if l * heaviest_crowd(structure, pi).mass > 1.0 + _SLACK:
+    if l * heaviest_clique(structure, pi).mass > 1.0 + _SLACK:
         raise _impossible(structure, l, pi, labels)
     if isinstance(structure, Line):
         return fit_line(structure, l, l * pi, tight_windows(structure, l * pi))
@@ -301,7 +301,7 @@ def _over_clusters(clusters: Clusters, l: int, target: Floats, prior: Floats | N
 
 
 def _over_listed(structure: Circle | Graph, l: int, pi: Floats, labels: Sequence[object] | None) -> MaximumEntropy:
-    if isinstance(structure, Circle) and l > 1 and structure.size <= ROOTED_LIMIT and _crowded(structure, l):
+    if isinstance(structure, Circle) and l > 1 and structure.size <= ROOTED_LIMIT and _concentrated(structure, l):
         return fit_rooted(structure, l, l * pi)
     sets = list_sets(structure, l)
     possible = np.arange(len(sets), dtype=np.int64)
@@ -319,21 +319,21 @@ def _over_listed(structure: Circle | Graph, l: int, pi: Floats, labels: Sequence
     return fit_listed(structure, l, sets, possible, l * pi)
 
 
-def _crowded(circle: Circle, l: int) -> bool:
+def _concentrated(circle: Circle, l: int) -> bool:
     """Whether there are too many sets to list."""
     return count_sets(circle, l) > SET_LIMIT
 
 
 def _impossible(structure: Structure, l: int, pi: Floats, labels: Sequence[object] | None) -> ImpossibleError:
-    crowd = heaviest_crowd(structure, pi)
+    clique = heaviest_clique(structure, pi)
     best = best_l(structure, pi)
     way_out = f"the largest l here is {best}" if best > 1 else "no value of l is feasible here"
-    if l * crowd.mass > 1.0 + _SLACK:
-        mass = f"{crowd.mass:.4g} of the prior, more than 1/{l}"
-        what = f"no balanced design of {l} candidates: the value {crowd.name(labels)} alone has {mass}"
-        if len(crowd.codes) > 1:
+    if l * clique.mass > 1.0 + _SLACK:
+        mass = f"{clique.mass:.4g} of the prior, more than 1/{l}"
+        what = f"no balanced design of {l} candidates: the value {clique.name(labels)} alone has {mass}"
+        if len(clique.codes) > 1:
             what = (
-                f"no balanced design of {l} candidates: the values {crowd.name(labels)} are mutually too close, so a "
+                f"no balanced design of {l} candidates: the values {clique.name(labels)} are mutually too close, so a "
                 f"set holds at most one of them, but together they have {mass}"
             )
     else:
@@ -351,7 +351,7 @@ RAREST = 1e-6
 """Shares below this are taken for it: a value that no person in a group has must still be able to be a decoy."""
 
 REACH = 0.5
-"""How far towards the edge of what is possible a design goes where no balanced one exists.
+"""How far toward the edge of what is possible a design goes where no balanced one exists.
 
 On the demo's ten strata (decades of age by sex) at (2,2), alpha = 0.75 and p chosen for a success of 0.5, parts of 0.3,
 0.5, 0.7, 0.85 and 0.95 of the way have expected root mean squared errors of 16.0, 16.2, 16.5, 17.5 and 20.8 e-4: up to
@@ -373,7 +373,7 @@ def tempered_prior(shares: Floats, alpha: float) -> Floats:
 
 
 def tempered(structure: Structure, l: int, shares: Floats, alpha: float, reach: float = REACH) -> MaximumEntropy:
-    """The design balanced for `shares ** alpha`, or one towards it if there is none (see above)."""
+    """The design balanced for `shares ** alpha`, or one toward it if there is none (see above)."""
     prior = tempered_prior(shares, alpha)
     try:
         return balanced(structure, l, prior)
@@ -416,7 +416,7 @@ def _tempered_over_clusters(clusters: Clusters, l: int, prior: Floats) -> Cluste
 
 
 def _with_inclusion(structure: Structure, l: int, target: Floats, start: Floats) -> MaximumEntropy:
-    """The design of maximum entropy with inclusion probabilities well inside of what is possible."""
+    """The maximum entropy design with inclusion probabilities well inside the possible range."""
     if isinstance(structure, Line):
         return fit_line(structure, l, target, _NONE, _NAME, start)
     if isinstance(structure, Clusters):
@@ -441,4 +441,4 @@ def _listed_room(member: csr_array, plain: Floats, target: Floats) -> float:
     columns = hstack([member, coo_array((plain - target)[:, None])], format="csr")
     cost = np.append(np.zeros(member.shape[1]), -1.0)
     bounds = [(0.0, None)] * member.shape[1] + [(0.0, 1.0)]
-    return float(programme(cost, A_eq=columns, b_eq=plain, bounds=bounds)[-1])
+    return float(program(cost, A_eq=columns, b_eq=plain, bounds=bounds)[-1])

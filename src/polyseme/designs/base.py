@@ -41,7 +41,7 @@ LEAST_SHARE = 1e-100
 class Trade:
     """How a least-risk design came to be.
 
-    step        how far it is from the inclusion probabilities of least risk towards the plain design
+    step        how far it is from the inclusion probabilities of least risk toward the plain design
     floor       what no mechanism with p = 1 can undercut
     least_step  the step with the least worst posterior
     least       the design of that step

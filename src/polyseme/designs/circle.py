@@ -227,7 +227,7 @@ class Rooted:
         return rows
 
     def _find(self, sums: Floats, places: Ints, start: Ints, target: Floats) -> Ints:
-        """The offset x from `start` on with `sums[x] > target >= sums[x + 1]`, by bisection in each row."""
+        """The offset x from `start` with `sums[x] > target >= sums[x + 1]`, by bisection per row."""
         low, high = start.copy(), np.full(len(places), self.size, dtype=np.int64)
         while np.any(high - low > 1):
             middle = (low + high) // 2

@@ -204,7 +204,7 @@ def _walk(ring: Ring, l: int) -> Ints:
 
 
 def _cliques(graph: Graph, l: int) -> Ints:
-    """All sets of `l` mutually compatible values, by extending each partial set with larger values."""
+    """All sets of `l` mutually compatible values, extending each partial set with larger values."""
     rows = np.arange(graph.size, dtype=np.int64)[:, None]
     for _ in range(l - 1):
         pieces, total = [], 0

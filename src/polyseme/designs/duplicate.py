@@ -18,30 +18,12 @@ from typing import Any
 import numpy as np
 
 from polyseme.designs.samplers import CHUNK
-from polyseme.designs.sequential import Sequential
+from polyseme.designs.sequential import Sequential, rank_spacing
 from polyseme.kernel.arrays import Bools, Floats, Ints
 from polyseme.kernel.errors import ImpossibleError
-from polyseme.semantics.distances.base import Circle, Clusters, Graph, Line, Structure
+from polyseme.semantics.distances.base import Structure
 
-__all__ = ["Duplicate", "rank_spacing"]
-
-
-def rank_spacing(structure: Structure) -> tuple[Ints, int] | None:
-    """The order and d of a structure of equally spaced values; None for any other."""
-    if isinstance(structure, Graph):
-        return None
-    if isinstance(structure, Circle):
-        return (structure.order, structure.spacing) if structure.spacing is not None else None
-    if isinstance(structure, Clusters):
-        alone = structure.count == structure.size
-        return (np.argsort(structure.labels).astype(np.int64), 1) if alone else None
-    return _line_spacing(structure)
-
-
-def _line_spacing(line: Line) -> tuple[Ints, int] | None:
-    d = int(line.ahead[0]) if line.size else 1
-    even = np.array_equal(line.ahead, np.minimum(np.arange(line.size) + d, line.size))
-    return (line.order, d) if even else None
+__all__ = ["Duplicate"]
 
 
 class Duplicate(Sequential):

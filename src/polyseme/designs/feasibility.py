@@ -31,16 +31,16 @@ from polyseme.semantics.distances.base import Circle, Clusters, Graph, Line, Str
 
 __all__ = [
     "LISTED_LIMIT",
-    "Crowd",
+    "Clique",
     "best_l",
     "few_sets",
-    "heaviest_crowd",
+    "heaviest_clique",
     "largest_l",
     "least_posterior",
     "least_uneven",
     "membership",
     "possible_sets",
-    "programme",
+    "program",
     "tight_windows",
 ]
 
@@ -56,7 +56,7 @@ _EVEN = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class Crowd:
+class Clique:
     """Values that are mutually too close to share a set, and their share of the prior."""
 
     codes: Ints
@@ -82,13 +82,13 @@ def tight_windows(line: Line, rho: Floats) -> Ints:
     return np.flatnonzero(np.abs(window_masses(line, rho) - 1.0) <= _SLACK).astype(np.int64)
 
 
-def heaviest_crowd(structure: Structure, prior: Floats) -> Crowd:
+def heaviest_clique(structure: Structure, prior: Floats) -> Clique:
     """The values that are most in the way: on a line, a circle or clusters the heaviest window.
 
     On a graph the heaviest crowd is hard to find in general; a greedy one is given.
     """
     if isinstance(structure, Graph):
-        return _greedy_crowd(structure, prior)
+        return _greedy_clique(structure, prior)
     ring = ring_of(structure)
     count = len(ring.order)
     mass = np.append(prior[ring.order], np.zeros(ring.extra))
@@ -96,23 +96,23 @@ def heaviest_crowd(structure: Structure, prior: Floats) -> Crowd:
     windows = sums[ring.ahead[:count]] - sums[:count]
     start = int(windows.argmax())
     places = np.arange(start, ring.ahead[start]) % ring.size
-    return Crowd(ring.order[places[places < count]], float(windows[start]))
+    return Clique(ring.order[places[places < count]], float(windows[start]))
 
 
-def _greedy_crowd(graph: Graph, prior: Floats) -> Crowd:
-    best = Crowd(np.empty(0, dtype=np.int64), 0.0)
+def _greedy_clique(graph: Graph, prior: Floats) -> Clique:
+    best = Clique(np.empty(0, dtype=np.int64), 0.0)
     burden = prior + ~graph.compatible @ prior
     for seed in np.argsort(-burden, kind="stable")[:_SEEDS].tolist():
-        crowd, close = [seed], ~graph.compatible[seed]
+        clique, close = [seed], ~graph.compatible[seed]
         close[seed] = False
         while close.any():
             following = int(np.argmax(np.where(close, prior, -1.0)))
-            crowd.append(following)
+            clique.append(following)
             close &= ~graph.compatible[following]
             close[following] = False
-        mass = float(prior[crowd].sum())
+        mass = float(prior[clique].sum())
         if mass > best.mass:
-            best = Crowd(np.sort(np.array(crowd, dtype=np.int64)), mass)
+            best = Clique(np.sort(np.array(clique, dtype=np.int64)), mass)
     return best
 
 
@@ -136,7 +136,7 @@ def best_l(structure: Structure, prior: Floats | None = None) -> int:
     upper bound that the heaviest crowd gives.
     """
     prior = np.full(structure.size, 1.0 / structure.size) if prior is None else prior
-    top = int((1.0 + _SLACK) / heaviest_crowd(structure, prior).mass)
+    top = int((1.0 + _SLACK) / heaviest_clique(structure, prior).mass)
     if isinstance(structure, (Line, Clusters)):
         return max(top, 1)
     if isinstance(structure, Circle) and structure.spacing is not None and np.ptp(prior) <= _EVEN:
@@ -168,7 +168,7 @@ def possible_sets(sets: Ints, target: Floats) -> Ints:
     columns = hstack([member, member, coo_array(-target[:, None])], format="csr")
     cost = np.concatenate([-np.ones(count), np.zeros(count + 1)])
     bounds = [(0.0, 1.0)] * count + [(0.0, None)] * (count + 1)
-    solution = programme(cost, A_eq=columns, b_eq=np.zeros(len(target)), bounds=bounds)
+    solution = program(cost, A_eq=columns, b_eq=np.zeros(len(target)), bounds=bounds)
     return np.flatnonzero(solution[:count] > 0.5).astype(np.int64)
 
 
@@ -205,7 +205,7 @@ def least_uneven(structure: Structure, l: int, prior: Floats) -> Floats:
     below = hstack([member, coo_array(-prior[:, None])])
     cost = np.append(np.zeros(count), 1.0)
     limits = np.concatenate([-prior, np.zeros(structure.size)])
-    solution = programme(cost, A_ub=vstack([above, below], format="csr"), b_ub=limits)
+    solution = program(cost, A_ub=vstack([above, below], format="csr"), b_ub=limits)
     rho: Floats = np.asarray(member @ solution[:count])
     rho *= l / rho.sum()
     return rho
@@ -217,13 +217,13 @@ def _least_uneven_line(line: Line, l: int, prior: Floats) -> Floats:
     # Unknowns: the sums c_0 ... c_F of y along the line, then the scale k, then s.
     places, rows = np.arange(size), np.arange(size)
     ones, width = np.ones(size), size + 3
-    crowd = _rows([(line.ahead, ones), (places, -ones), (np.full(size, size + 1), -ones)], rows, width)
+    clique = _rows([(line.ahead, ones), (places, -ones), (np.full(size, size + 1), -ones)], rows, width)
     below = _rows([(places + 1, ones), (places, -ones), (np.full(size, size + 2), -pi)], rows, width)
     above = _rows([(places + 1, -ones), (places, ones)], rows, width)
     total = csr_array(([1.0, -float(l)], ([0, 0], [size, size + 1])), shape=(1, width))
-    solution = programme(
+    solution = program(
         np.append(np.zeros(size + 2), 1.0),
-        A_ub=vstack([crowd, below, above], format="csr"),
+        A_ub=vstack([clique, below, above], format="csr"),
         b_ub=np.concatenate([np.zeros(2 * size), -pi]),
         A_eq=total,
         b_eq=[0.0],
@@ -241,7 +241,7 @@ def _rows(entries: list[tuple[Ints, Floats]], rows: Ints, width: int) -> csr_arr
     return csr_array((values, (np.tile(rows, len(entries)), columns)), shape=(len(rows), width))
 
 
-def programme(cost: Floats, **conditions: Any) -> Floats:
+def program(cost: Floats, **conditions: Any) -> Floats:
     """The solution of a linear program."""
     from scipy.optimize import linprog
 
@@ -260,4 +260,4 @@ def least_posterior(structure: Structure, prior: Floats) -> float:
     Of a crowd a set holds at most one value, so an attacker who always bets on that one is right with the crowd's mass
     on average, and at least as often for some set.
     """
-    return heaviest_crowd(structure, prior).mass
+    return heaviest_clique(structure, prior).mass

@@ -82,7 +82,7 @@ def _steps(falling: Floats, most: int) -> Ints:
 def on_chain(chain: Chain) -> Within:
     """Along the places of a chain."""
     # Over clusters each place may be followed by the next one.
-    neighbours = bool(np.array_equal(chain.steps.back_high, np.arange(chain.size)))
+    neighbors = bool(np.array_equal(chain.steps.back_high, np.arange(chain.size)))
 
     def within(kept: Floats) -> Floats:
         steps, weights = chain.steps, kept * chain.weights
@@ -91,7 +91,7 @@ def on_chain(chain: Chain) -> Within:
         sums = np.zeros((len(kept), chain.size + 1))
         for r in range(chain.l - 1):
             np.cumsum(weights * before, axis=1, out=sums[:, 1:])
-            before = sums[:, :-1].copy() if neighbours else sums.take(steps.back_high, axis=1)
+            before = sums[:, :-1].copy() if neighbors else sums.take(steps.back_high, axis=1)
             if steps.tight.size:
                 before -= sums.take(steps.back_low, axis=1)
             before *= np.exp(chain.before_scale[r] - chain.before_scale[r + 1])
@@ -145,7 +145,7 @@ def _circle_total(ahead: Ints, behind: Ints, l: int, weights: Floats) -> Floats:
 
 
 def _line_total(ahead: Ints, l: int, weights: Floats, start: int, end: int) -> Floats:
-    """The total weight of sets of `l` places from `start` up to before `end`, the circle unrolled."""
+    """The total weight of sets of `l` places from `start` to before `end`, the circle unrolled."""
     if l == 0:
         return np.ones(len(weights))
     if end <= start:

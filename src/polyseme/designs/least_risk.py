@@ -90,7 +90,7 @@ def _lightest(reach: Reach, prior: Floats, rho: Floats) -> tuple[Ints, Ints]:
 
 
 def _step(reach: Reach, prior: Floats, rho: Floats, pairs: tuple[Ints, Ints], trust: float) -> Floats | None:
-    """The best point that the tangents see within the trusted region; None when the program fails."""
+    """The best point by the tangents within the trust region; None when the program fails."""
     members, sets = pairs
     cost = prior / rho
     total = cost[sets].sum(axis=1)
@@ -115,7 +115,7 @@ def _step(reach: Reach, prior: Floats, rho: Floats, pairs: tuple[Ints, Ints], tr
 
 
 def _rows(reach: Reach, tangents: csr_array) -> csr_array | Floats:
-    """The tangents are at most the last unknown, and inclusion probabilities stay within the trusted region."""
+    """Constraints: tangents below the last unknown, inclusion probabilities in the trust region."""
     count, size = tangents.shape
     full = reach.full
     if full is not None:
@@ -225,7 +225,7 @@ def _fitter(structure: Line | Circle | Graph, l: int, reach: Reach) -> Callable[
 
 
 def _over_clusters(clusters: Clusters, l: int, pi: Floats) -> _Path:
-    """Over clusters, values being drawn by their share of the prior: what is said of clusters holds for the values."""
+    """The design over clusters; values are drawn by their share, so its bounds hold for them."""
     if clusters.count < l:
         raise ImpossibleError(
             f"{l} candidates that far apart do not exist: the values form {clusters.count} groups, "
@@ -247,7 +247,7 @@ def _over_clusters(clusters: Clusters, l: int, pi: Floats) -> _Path:
 
 
 def _capped(l: int, mass: Floats) -> Floats:
-    """Proportional to `mass` with none above one, adding up to l: heavy clusters are in every set."""
+    """Proportional to `mass`, none above one, sum l: heavy clusters are in every set."""
     full = np.zeros(len(mass), dtype=bool)
     while True:
         rho = np.where(full, 1.0, mass * (l - full.sum()) / max(mass[~full].sum(), 1e-300))
@@ -271,7 +271,7 @@ def _lowest(reach: Reach, prior: Floats, floor: float, starts: list[Floats]) -> 
 
 
 def _lifted(rho: Floats, prior: Floats) -> Floats:
-    """The same with rare values, for which a linear program is too coarse, in proportion to the prior at least."""
+    """The same with rare values at least in proportion to the prior: too rare for the program."""
     clear = rho >= _COARSE
     lifted = np.maximum(rho, prior * float((rho[clear] / prior[clear]).min()))
     return np.asarray(lifted * (rho.sum() / lifted.sum()))
@@ -299,7 +299,7 @@ def _best(path: _Path) -> MaximumEntropy:
 
 
 def _bearable(path: _Path) -> dict[float, float]:
-    """Steps and their worst posteriors: those of the grid that are bearable, and the last one that still is."""
+    """Steps with acceptable worst posteriors, including the last acceptable one, and these."""
     risks = {step: path.risk(step) for step in STEPS}
     least = min(risks.values())
     limit = least / (least + (1.0 - least) * float(np.exp(-2.0 * DOUBT)))

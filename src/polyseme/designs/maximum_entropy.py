@@ -19,7 +19,7 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from polyseme.designs.distribution import MaximumEntropy, compatibility, list_sets
 from polyseme.designs.information import INFORMATION_LIMIT, error_from
-from polyseme.designs.ring import document, neighbours, portable_circle, require_few, whole
+from polyseme.designs.ring import document, neighbors, portable_circle, require_few, whole
 from polyseme.designs.samplers import TableSampler
 from polyseme.kernel.arrays import Floats, Ints
 from polyseme.kernel.errors import ImpossibleError, InternalError
@@ -93,8 +93,8 @@ def fit(
             f"the balanced design was not reached: inclusion probabilities are still off by {error:.1e}",
             "the target is at the edge of what is possible; choose a smaller l or d",
         )
-    centred: Floats = weights - weights.mean()
-    return centred
+    centered: Floats = weights - weights.mean()
+    return centered
 
 
 def _error(inclusion: Floats, target: Floats) -> float:
@@ -104,7 +104,7 @@ def _error(inclusion: Floats, target: Floats) -> float:
 def _search(
     family: Callable[[Floats], Family], weights: Floats, here: Family, step: Floats, target: Floats
 ) -> tuple[Floats, Family] | None:
-    """The first of the steps 1, 1/2, 1/4 ... that lowers the objective or, near the end, the gradient."""
+    """The first step of 1, 1/2, 1/4, ... that lowers the objective or, at the end, the gradient."""
     gradient = here.inclusion - target
     slope = float(gradient @ step)
     value = here.log_partition - float(target @ weights)
@@ -306,7 +306,7 @@ class EnumeratedDesign(MaximumEntropy):
         require_few(len(self._all))
         compatible, excluded = compatibility(self.structure), self._all[self._excluded].tolist()
         weights = whole(self._given)
-        return document("listed", self.l, p, neighbours=neighbours(compatible), weights=weights, excluded=excluded)
+        return document("listed", self.l, p, neighbours=neighbors(compatible), weights=weights, excluded=excluded)
 
     def parameters(self) -> Mapping[str, Any]:
         return {"log_weights": self._given.tolist(), "excluded": self._excluded.tolist()}

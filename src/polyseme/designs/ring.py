@@ -66,7 +66,7 @@ __all__ = [
     "dense_spectrum",
     "dense_trace",
     "document",
-    "neighbours",
+    "neighbors",
     "portable_circle",
     "require_few",
     "ring_of",
@@ -172,7 +172,7 @@ class Ring:
         return 1 + self._greedy(low, high)
 
     def _hops(self, start: Ints, limit: int) -> Ints:
-        """Greedy steps to the right from each start up to a common limit, by one pass over the places."""
+        """Greedy steps to the right from each start up to a common limit, in one pass over places."""
         depth = np.zeros(2 * self.size + 1, dtype=np.int64)
         for place in range(limit, -1, -1):
             depth[place] = 1 + depth[min(int(self.ahead[place]), limit + 1)]
@@ -271,7 +271,7 @@ def portable_circle(circle: Circle, l: int, log_weights: Floats, p: float) -> di
     return document("circle", l, p, order=order.tolist(), ahead=clockwise(circle).tolist(), weights=weights)
 
 
-def neighbours(compatible: Bools) -> list[list[int]]:
+def neighbors(compatible: Bools) -> list[list[int]]:
     """For each value the greater ones that may share a set with it."""
     return [(np.flatnonzero(row[code + 1 :]) + code + 1).tolist() for code, row in enumerate(compatible)]
 
@@ -330,7 +330,7 @@ def _decompose(matrix: Floats) -> tuple[Floats, Floats]:
 
 
 def _groups(null: Floats, members: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], ...]:
-    """Values that move together in what the reports do not show: connected through the projector on the null space."""
+    """Groups of values that reports confound: connected through the projector on the null space."""
     linked = np.abs(null @ null.T) > _LINKED
     seen: set[int] = set()
     groups = []

@@ -7,6 +7,15 @@ members so far and from which the set can still be completed (section 5.4; on a 
 
 where `degree` is the number of candidates. The sum runs over subsets of R, not over orders: with `W(R) = 1` and
 `W(S) = sum over c in R - S of W(S + c) / degree(S)` it is `K(R | v) = W({v})`, for all members at once.
+
+`SimplePrinted` has the check of section 5.4 as it is printed. Equations 5 to 10 count on a circle: with the gaps `g`
+between neighbors of a partial set, the last to the first included, so that they add up to F,
+
+    A_max(R) = sum of floor(g / d - 1) >= l - |R|,   that is   sum of floor(g / d) >= l
+
+A decoy for which this fails is rejected, also where the line still has room. Every partial set that passes can be
+completed: put a value d after the left end of a gap of 2d or more, and the sum stays. From `l d > F` on no first decoy
+passes.
 """
 
 from __future__ import annotations
@@ -26,9 +35,19 @@ from polyseme.designs.ring import Ring, ring_of
 from polyseme.designs.samplers import CHUNK
 from polyseme.kernel.arrays import Bools, Floats, Ints
 from polyseme.kernel.errors import ImpossibleError
-from polyseme.semantics.distances.base import MATRIX_LIMIT, Graph, Structure
+from polyseme.semantics.distances.base import MATRIX_LIMIT, Circle, Clusters, Graph, Line, Structure
 
-__all__ = ["Extensions", "ListedExtensions", "RingExtensions", "Sequential", "Simple", "extensions_of"]
+__all__ = [
+    "Extensions",
+    "ListedExtensions",
+    "PrintedExtensions",
+    "RingExtensions",
+    "Sequential",
+    "Simple",
+    "SimplePrinted",
+    "extensions_of",
+    "rank_spacing",
+]
 
 _TABLE_CELLS = 1 << 25
 """Most subsets of all sets together that are listed."""
@@ -116,7 +135,7 @@ class ListedExtensions:
         return number, known
 
     def _family(self, bigger: Ints) -> tuple[Ints, Ints]:
-        """For the partial sets one smaller: where their children start, and the member each child adds."""
+        """For partial sets one smaller: where their children start, and the member each child adds."""
         size = bigger.shape[1]
         parent = np.concatenate([self._number(np.delete(bigger, column, axis=1))[0] for column in range(size)])
         added = bigger.T.ravel()
@@ -136,6 +155,63 @@ class ListedExtensions:
         starts, added = self.children[members.shape[1] - 1]
         rank = (uniforms * (starts[number + 1] - starts[number])).astype(np.int64)
         joined = np.concatenate([members, added[starts[number] + rank][:, None]], axis=1)
+        joined.sort(axis=1)
+        return joined
+
+
+def rank_spacing(structure: Structure) -> tuple[Ints, int] | None:
+    """The order and d of a structure of equally spaced values; None for any other."""
+    if isinstance(structure, Graph):
+        return None
+    if isinstance(structure, Circle):
+        return (structure.order, structure.spacing) if structure.spacing is not None else None
+    if isinstance(structure, Clusters):
+        alone = structure.count == structure.size
+        return (np.argsort(structure.labels).astype(np.int64), 1) if alone else None
+    return _line_spacing(structure)
+
+
+def _line_spacing(line: Line) -> tuple[Ints, int] | None:
+    d = int(line.ahead[0]) if line.size else 1
+    even = np.array_equal(line.ahead, np.minimum(np.arange(line.size) + d, line.size))
+    return (line.order, d) if even else None
+
+
+class PrintedExtensions:
+    """Candidates compatible on the line that pass the check of Equations 5 to 10 on the circle."""
+
+    def __init__(self, order: Ints, d: int, l: int) -> None:
+        self.order, self.d, self.l, self.size = order, d, l, len(order)
+        self.rank = np.empty(self.size, dtype=np.int64)
+        self.rank[order] = np.arange(self.size)
+
+    def _room(self, members: Ints) -> tuple[Ints, Ints]:
+        """Ranks of the members, ascending, and the sum of floor(g / d) over gaps: (n, k), (n,)."""
+        ranks = np.sort(self.rank[members], axis=1)
+        return ranks, (np.diff(ranks, axis=1, append=ranks[:, :1] + self.size) // self.d).sum(axis=1)
+
+    def passes(self, members: Ints) -> Bools:
+        """Whether each partial set (n, k) passes the check; a true value alone is not checked."""
+        passes: Bools = (self._room(members)[1] >= self.l) | (members.shape[1] == 1)
+        return passes
+
+    def allowed(self, members: Ints) -> Bools:
+        """Which ranks may join each partial set (n, k): (n, F)."""
+        ranks, room = self._room(members)
+        apart = np.arange(self.size)[None, :, None] - ranks[:, None, :]
+        before, after = (apart % self.size).min(axis=2), (-apart % self.size).min(axis=2)
+        left = room[:, None] - (before + after) // self.d + before // self.d + after // self.d
+        compatible: Bools = np.abs(apart).min(axis=2) >= self.d
+        return compatible & (left >= self.l)
+
+    def degree(self, members: Ints) -> Ints:
+        degree: Ints = self.allowed(members).sum(axis=1)
+        return degree
+
+    def extend(self, members: Ints, uniforms: Floats) -> Ints:
+        total = self.allowed(members).cumsum(axis=1)
+        chosen = (total <= (uniforms * total[:, -1]).astype(np.int64)[:, None]).sum(axis=1)
+        joined = np.concatenate([members, self.order[chosen][:, None]], axis=1)
         joined.sort(axis=1)
         return joined
 
@@ -246,10 +322,12 @@ class Simple(Sequential):
     """
 
     name = "simple"
+    _rows = CHUNK
+    """Records that are drawn together."""
 
     def __init__(self, structure: Structure, l: int, labels: Sequence[object] | None = None) -> None:
         super().__init__(structure, l)
-        self._extensions = extensions_of(structure, l)
+        self._extensions = self._candidates(structure, l)
         if l > 1:
             stuck = np.flatnonzero(self._extensions.degree(np.arange(self.size)[:, None]) == 0)
             if stuck.size:
@@ -259,10 +337,17 @@ class Simple(Sequential):
                     f"the largest l for which every value has decoys is {largest_l(structure)}; or choose a smaller d",
                 )
 
+    def _candidates(self, structure: Structure, l: int) -> Extensions:
+        return extensions_of(structure, l)
+
+    def _drawable(self, members: Ints) -> Bools:
+        """Whether each partial set of compatible values (n, k) can come up in drawing."""
+        return np.ones(len(members), dtype=bool)
+
     def sample(self, codes: Ints, uniforms: Floats) -> Ints:
         sets = np.empty((len(codes), self.l), dtype=np.int64)
-        for start in range(0, len(codes), CHUNK):
-            chunk = slice(start, start + CHUNK)
+        for start in range(0, len(codes), self._rows):
+            chunk = slice(start, start + self._rows)
             members = np.asarray(codes[chunk], dtype=np.int64)[:, None]
             for step in range(self.l - 1):
                 members = self._extensions.extend(members, uniforms[step, chunk])
@@ -270,19 +355,23 @@ class Simple(Sequential):
         return sets
 
     def _likelihood(self, sets: Ints) -> Floats:
-        """`K` for each member; for partial sets, the probability of having drawn exactly these so far."""
+        """`K` for each member; for partial sets, the probability of having drawn exactly these."""
         width = sets.shape[1]
         full = (1 << width) - 1
-        ways: dict[int, Floats] = {full: np.ones(len(sets))}
+        ways: dict[int, Floats] = {full: self._drawable(sets).astype(np.float64)}
         for mask in range(full - 1, 0, -1):
             columns = [column for column in range(width) if mask >> column & 1]
             degree = self._extensions.degree(sets[:, columns])
             ways[mask] = sum((ways[mask | 1 << c] for c in range(width) if not mask >> c & 1), np.zeros(len(sets)))
-            ways[mask] /= degree
+            # Nothing is drawn from a partial set that is never reached.
+            ways[mask] *= (self._drawable(sets[:, columns]) & (degree > 0)) / np.maximum(degree, 1)
         return np.stack([ways[1 << column] for column in range(width)], axis=1)
 
     def _inclusion_matrix(self) -> Floats:
-        """Through every set without its last decoy, which is uniform over a few intervals: far fewer to go through."""
+        """The inclusion matrix from all sets without their last decoy: there are far fewer.
+
+        The last decoy is uniform over a few intervals.
+        """
         if not isinstance(self._extensions, RingExtensions) or self.l == 1:
             return super()._inclusion_matrix()
         size, ring = self.size, self._extensions.ring
@@ -311,3 +400,38 @@ class Simple(Sequential):
 
     def parameters(self) -> Mapping[str, Any]:
         return {}
+
+
+class SimplePrinted(Simple):
+    """Algorithm 1 with Equations 5 to 10 as printed, for equally spaced values in a row.
+
+    Some sets of values that are d apart are never drawn: they have likelihood zero.
+
+    >>> from polyseme.semantics.distances import LineDistance
+    >>> design = SimplePrinted(LineDistance.ranks(14).structure(6), 2)
+    >>> round(design.worst_posterior(np.full(14, 1 / 14), 1.0), 3)
+    0.625
+    """
+
+    name = "simple-printed"
+
+    def _candidates(self, structure: Structure, l: int) -> Extensions:
+        ranks = None if isinstance(structure, Circle) else rank_spacing(structure)
+        if ranks is None:
+            raise ImpossibleError(
+                "the printed check counts equally spaced values in a row (journal paper, Equations 5 to 10)",
+                "use `distance: {line: rank}`, or leave `check` out: the exact check serves every distance",
+            )
+        order, d = ranks
+        if l > 1 and l * d > structure.size:
+            raise ImpossibleError(
+                f"the printed check rejects every decoy: l d = {l * d} is above the {structure.size:,} values",
+                f"at d = {d} it works up to l = {structure.size // d}, at l = {l} up to d = {structure.size // l}; or "
+                "leave `check` out",
+            )
+        self._rows = max(1, min(CHUNK, _CELLS // (structure.size * l)))
+        self._printed = PrintedExtensions(order, d, l)
+        return self._printed
+
+    def _drawable(self, members: Ints) -> Bools:
+        return self._printed.passes(members)

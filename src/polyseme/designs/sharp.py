@@ -65,7 +65,7 @@ class Sharpened:
 
 
 class _Pairs:
-    """Joint inclusion in coordinates: one for each pair of values (a value with itself too) that is in some set."""
+    """Joint inclusion in coordinates: one per pair of values in some set, also (v, v)."""
 
     def __init__(self, sets: Ints, size: int) -> None:
         first, second = np.triu_indices(sets.shape[1])
@@ -149,7 +149,7 @@ def _certified(pairs: _Pairs, state: _State, multipliers: Floats) -> float:
 def _step(
     pairs: _Pairs, rho: Floats, state: _State, multipliers: Floats, slack: Floats
 ) -> tuple[_State, Floats, Floats] | None:
-    """One Newton step towards the point of the central path with a tenth of the gap."""
+    """One Newton step toward the point of the central path with a tenth of the gap."""
     chance = state.probability
     aim = _CENTRING * float(slack @ chance) / len(chance)
     scale = chance / slack

@@ -6,7 +6,8 @@ devices drew.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,8 @@ from polyseme.designs.distribution import MaximumEntropy, compatibility, compati
 from polyseme.designs.duplicate import Duplicate
 from polyseme.designs.line import LineDesign
 from polyseme.designs.maximum_entropy import EnumeratedDesign
-from polyseme.designs.ring import clockwise, neighbours
-from polyseme.designs.sequential import Simple
+from polyseme.designs.ring import clockwise, neighbors
+from polyseme.designs.sequential import Simple, SimplePrinted
 from polyseme.designs.sharp import SHARP_LIMIT, SharpDesign
 from polyseme.device.sampler import Sampling
 from polyseme.kernel.arrays import Bools, Floats, Ints
@@ -29,8 +30,13 @@ from polyseme.semantics.distances.registry import stored_floats, stored_ints
 
 __all__ = ["DESIGNS", "described", "design_from", "structure_of"]
 
-DESIGNS = ("balanced", "sharp", "least-risk", "simple", "duplicate")
-"""The policy's words for designs."""
+DESIGNS = ("balanced", "sharp", "least-risk", "simple", "simple-printed", "duplicate")
+"""The words for designs in manifests; those of policies, but for `simple-printed`: simple with `check: printed`."""
+
+_UNFITTED: Mapping[str, Callable[[Structure, int], Design]] = MappingProxyType(
+    {"simple": Simple, "simple-printed": SimplePrinted, "duplicate": Duplicate}
+)
+"""Designs that have no weights."""
 
 _TOLERANCE = 1e-6
 """How far shares or probabilities from a manifest may be from adding up to one: they are written with 15 digits, and
@@ -81,9 +87,9 @@ class _Parameters:
         return numbers
 
     def design(self, name: str, structure: Structure, l: int) -> Design:
-        if name == "simple" or name == "duplicate":
+        if name in _UNFITTED:
             self.known()
-            return Simple(structure, l) if name == "simple" else Duplicate(structure, l)
+            return _UNFITTED[name](structure, l)
         if name == "sharp":
             return self._sharp(structure, l)
         if isinstance(structure, Clusters):
@@ -220,7 +226,7 @@ def _fits(document: Mapping[str, Any], structure: Structure) -> bool:
     if kind == "circle":
         return isinstance(structure, Circle) and _as_lists(structure.order, clockwise(structure)) == _ordered(document)
     if kind == "listed":
-        return bool(neighbours(compatibility(structure)) == document["neighbours"])
+        return bool(neighbors(compatibility(structure)) == document["neighbours"])
     sets = np.array(document["sets"], dtype=np.int64)
     return bool(structure.size == document["size"] and compatible_sets(structure, sets).all())
 

@@ -196,7 +196,7 @@ class Chain:
         return [-least for least in self._others([-value for value in values], _smaller)]
 
     def _others(self, cost: Sequence[float], join: Callable[[float, float], float]) -> list[float]:
-        """For each place, the least cost of the other places of a chain, put together by `join`; infinite if none."""
+        """For each place, the least cost of the other places of a chain, by `join`; or infinity."""
         before = [[0.0 if place < self.first_end else inf for place in range(self.size)]]
         after = [[0.0 if place >= self.last_start else inf for place in range(self.size)]]
         for _ in range(1, self.l):

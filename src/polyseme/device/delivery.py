@@ -61,10 +61,10 @@ class Transport(Protocol):
 
 def transport_of(campaign: Campaign) -> Transport:
     """The transport of a campaign's reports: through its relay where it names one, else direct."""
-    asked = campaign.collection
-    if asked.relay is None:
+    requested = campaign.collection
+    if requested.relay is None:
         return Direct()
-    return Relayed(asked.relay, from_text(asked.gateway or ""), asked.size)
+    return Relayed(requested.relay, from_text(requested.gateway or ""), requested.size)
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):

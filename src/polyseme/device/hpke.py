@@ -96,29 +96,29 @@ def _shared(private: X25519PrivateKey, public: bytes, kem_context: bytes) -> byt
     except ValueError:
         # 32 bytes are wanted, and no point of small order: with one, everybody knows what was agreed.
         raise ChannelError("not a public key of X25519") from None
-    key = _labelled_extract(_KEM_SUITE, b"", b"eae_prk", agreed)
-    return _labelled_expand(_KEM_SUITE, key, b"shared_secret", kem_context, 32)
+    key = _labeled_extract(_KEM_SUITE, b"", b"eae_prk", agreed)
+    return _labeled_expand(_KEM_SUITE, key, b"shared_secret", kem_context, 32)
 
 
 def _schedule(secret: bytes, info: bytes) -> tuple[AESGCM, bytes, Export]:
     """The cipher, the nonce of the first message, and the way to exported secrets."""
     context = (
         _BASE_MODE
-        + _labelled_extract(_SUITE, b"", b"psk_id_hash", b"")
-        + _labelled_extract(_SUITE, b"", b"info_hash", info)
+        + _labeled_extract(_SUITE, b"", b"psk_id_hash", b"")
+        + _labeled_extract(_SUITE, b"", b"info_hash", info)
     )
-    key = _labelled_extract(_SUITE, secret, b"secret", b"")
-    exporter = _labelled_expand(_SUITE, key, b"exp", context, 32)
+    key = _labeled_extract(_SUITE, secret, b"secret", b"")
+    exporter = _labeled_expand(_SUITE, key, b"exp", context, 32)
     return (
-        AESGCM(_labelled_expand(_SUITE, key, b"key", context, KEY_BYTES)),
-        _labelled_expand(_SUITE, key, b"base_nonce", context, NONCE_BYTES),
-        lambda label, length: _labelled_expand(_SUITE, exporter, b"sec", label, length),
+        AESGCM(_labeled_expand(_SUITE, key, b"key", context, KEY_BYTES)),
+        _labeled_expand(_SUITE, key, b"base_nonce", context, NONCE_BYTES),
+        lambda label, length: _labeled_expand(_SUITE, exporter, b"sec", label, length),
     )
 
 
-def _labelled_extract(suite: bytes, salt: bytes, label: bytes, secret: bytes) -> bytes:
+def _labeled_extract(suite: bytes, salt: bytes, label: bytes, secret: bytes) -> bytes:
     return extract(salt, b"HPKE-v1" + suite + label + secret)
 
 
-def _labelled_expand(suite: bytes, key: bytes, label: bytes, info: bytes, length: int) -> bytes:
+def _labeled_expand(suite: bytes, key: bytes, label: bytes, info: bytes, length: int) -> bytes:
     return expand(key, length.to_bytes(2, "big") + b"HPKE-v1" + suite + label + info, length)

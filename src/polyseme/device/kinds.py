@@ -141,7 +141,7 @@ class Circle:
         return made
 
     def _reach(self, root: int) -> int:
-        """Where the closest set from a place on ends: what stands there is compatible with all of it."""
+        """Where the closest set from a place ends: the value there is compatible with all of it."""
         for _ in range(self.l):
             root = self._ahead(root)
         return root
@@ -428,12 +428,12 @@ class Listed(Table):
 
     @classmethod
     def read(cls, fields: Fields, l: int, declared: bool) -> Listed:
-        neighbours = _neighbours(fields)
-        size = len(neighbours)
+        neighbors = _neighbors(fields)
+        size = len(neighbors)
         weights = fields.integers("weights", 1, LARGEST, size)
         excluded = set(fields.sets("excluded", l, size))
         fields.done()
-        sets = [members for members in _together(neighbours, l, fields) if members not in excluded]
+        sets = [members for members in _together(neighbors, l, fields) if members not in excluded]
         products = [prod(weights[code] for code in members) for members in sets]
         return _whole(cls(l, size, sets, products), fields, "neighbours")
 
@@ -446,7 +446,7 @@ def _whole(made: _T, fields: Fields, key: str) -> _T:
     return made
 
 
-def _neighbours(fields: Fields) -> list[list[int]]:
+def _neighbors(fields: Fields) -> list[list[int]]:
     given = fields.given.get("neighbours")
     if not isinstance(given, list) or not 0 < len(given) <= MOST_VALUES:
         fields.wrong("neighbours", f"expected a list for each of 1 to {MOST_VALUES:,} values")
@@ -458,10 +458,10 @@ def _neighbours(fields: Fields) -> list[list[int]]:
     return found
 
 
-def _together(neighbours: Sequence[Sequence[int]], l: int, fields: Fields) -> list[tuple[int, ...]]:
-    """All sets whose values may stand together, in lexicographic order; the work is charged for before it is done."""
-    later = [frozenset(row) for row in neighbours]
-    rows: list[tuple[tuple[int, ...], Sequence[int]]] = [((code,), row) for code, row in enumerate(neighbours)]
+def _together(neighbors: Sequence[Sequence[int]], l: int, fields: Fields) -> list[tuple[int, ...]]:
+    """All sets of compatible values in lexicographic order; the budget is charged first."""
+    later = [frozenset(row) for row in neighbors]
+    rows: list[tuple[tuple[int, ...], Sequence[int]]] = [((code,), row) for code, row in enumerate(neighbors)]
     for length in range(2, l + 1):
         if length == l:
             _charge_sets(fields, sum(len(left) for _, left in rows), l, "neighbours")

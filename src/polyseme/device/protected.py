@@ -39,7 +39,7 @@ __all__ = [
     "ODDS_WITH_CONSENT",
     "REPORTED",
     "SLACK",
-    "TOLD",
+    "STATED",
     "Channel",
     "Label",
     "Member",
@@ -48,7 +48,7 @@ __all__ = [
     "channel_of",
     "largest_odds",
     "reported",
-    "told",
+    "stated",
     "worst_posterior",
 ]
 
@@ -189,7 +189,7 @@ def _least(member: Member) -> float:
 Channel = Literal["direct", "relay"]
 OnePerPerson = Literal["none", "invitation", "blind-rsa"]
 
-TOLD: dict[str, dict[str, str]] = {
+STATED: dict[str, dict[str, str]] = {
     "direct": {
         "en": "Your answer goes straight to the collector, which sees the internet address it comes from. "
         "It promises not to keep it; your device cannot check that.",
@@ -235,12 +235,12 @@ REPORTED = {
 """What a reader of the report reads, by setting."""
 
 
-def told(tokens: str, relay: str | None, language: str) -> list[str]:
+def stated(tokens: str, relay: str | None, language: str) -> list[str]:
     """What a respondent reads about the way an answer takes and how often it counts.
 
     English where unknown.
     """
-    texts = [TOLD[channel_of(relay)], TOLD[_known(tokens)]]
+    texts = [STATED[channel_of(relay)], STATED[_known(tokens)]]
     return [text.get(language, text["en"]) for text in texts]
 
 

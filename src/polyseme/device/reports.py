@@ -102,7 +102,7 @@ def answer_codes(
 
 
 def _id(campaign: Campaign, token: str | None) -> str:
-    """Random; with a blind token its hash, so that a token is good for one report however often it is sent."""
+    """A random id; with a blind token its hash, so that a token admits one report."""
     number = os.urandom(_ID_BYTES)
     if campaign.collection.tokens == "blind-rsa" and token is not None:
         number = hashlib.sha256(base64.urlsafe_b64decode(token + "==")).digest()[:_ID_BYTES]

@@ -222,7 +222,7 @@ class _Records:
 
 
 def _read(job: Job, batch: pa.RecordBatch) -> tuple[_Records, BatchTally]:
-    """The records of a batch, none of them when something in it is wrong; and what is counted of them in any case."""
+    """The records of a batch, none if something in it is wrong, and what is counted anyway."""
     problems, rows = Problems(), batch.num_rows
     kept = _not_dropped(job, batch)
     batch = batch if kept.all() else batch.filter(arrow(kept))
@@ -248,7 +248,7 @@ def _read(job: Job, batch: pa.RecordBatch) -> tuple[_Records, BatchTally]:
 
 
 def _not_dropped(job: Job, batch: pa.RecordBatch) -> Bools:
-    """The records that have a value wherever those without one are dropped; nothing else about the others matters."""
+    """The records with a value in every column where missing values are dropped."""
     kept = np.ones(batch.num_rows, dtype=bool)
     for item in job.sets:
         if item.domain.missing.action == "drop":
@@ -306,7 +306,7 @@ def _fulfilled(job: Job, found: Mapping[str, Found], kept: Ints) -> Fulfilled:
 
 
 def _places(item: Sets, found: Found, coded: Coded, batch: pa.RecordBatch, problems: Problems, rows: Ints) -> Ints:
-    """The stratum of each record, as anyone can tell it from the columns that are published as they are."""
+    """The stratum of each record, computed from the columns that are published unchanged."""
     places = item.strata.places_of(found)
     wrong = item.strata.impossible(coded.codes, places)
     hint = "correct the table, or the policy's impossible combinations"
@@ -316,7 +316,7 @@ def _places(item: Sets, found: Found, coded: Coded, batch: pa.RecordBatch, probl
 
 
 def _record_keys(job: Job, batch: pa.RecordBatch, problems: Problems, rows: Ints) -> pl.Series | None:
-    """What names the person of each record; every record must have it where decoys are to be sticky."""
+    """The key of each record's person; sticky decoys need one for every record."""
     if job.record_key is None:
         return None
     if job.key is None:
@@ -325,7 +325,7 @@ def _record_keys(job: Job, batch: pa.RecordBatch, problems: Problems, rows: Ints
 
 
 def _group_keys(name: str, batch: pa.RecordBatch, job: Job, problems: Problems, rows: Ints) -> pl.Series:
-    """What names the group of each record that shares a set with others; every record must have it."""
+    """The key of each record's group, whose records share a set; every record must have one."""
     hint = "shared-by needs the group of every record: give a record without one a group of its own"
     return _complete_keys(name, batch, job, problems, rows, "group", hint)
 

@@ -167,10 +167,10 @@ class Problems:
 
     def _problem(self, key: tuple[str, str, str], count: int, source: Source | None) -> Problem:
         (column, what, hint), seen = key, self.seen.get(key)
-        where, told = f"column '{column}'", numbered(count, what)
+        where, stated = f"column '{column}'", numbered(count, what)
         if seen is None or source is None:
-            return Problem(where, told, hint)
-        return Problem.in_rows(where, told, hint, seen, source.row_numbers)
+            return Problem(where, stated, hint)
+        return Problem.in_rows(where, stated, hint, seen, source.row_numbers)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ import pyarrow as pa
 from polyseme.engines import Engine, Target, Watch
 from polyseme.engines.batch import Job, check_batch, publish_batch, publish_some
 from polyseme.engines.checks import BatchTally, Print, Problems
-from polyseme.engines.run import Run, expanded, fill, labelled, stream_keys
+from polyseme.engines.run import Run, expanded, fill, labeled, stream_keys
 from polyseme.kernel.arrays import Ints
 from polyseme.kernel.errors import Problem, QuestionError
 from polyseme.kernel.randomness import StreamKey
@@ -111,11 +111,11 @@ def published_tables(run: Run, folder: Path, memory: int = MEMORY_BYTES) -> Iter
                 run.cancellation.check()
                 shuffler.add(part)
         whole.fill(run)
-        with stage("write", "Writing", run.outcome.rows) as told:
+        with stage("write", "Writing", run.outcome.rows) as stated:
             # One thread is enough: encoding the rows, in another one, takes longer.
-            for table in ahead(labelled(job, piece(), whole.total.levels) for piece in shuffler.pieces()):
+            for table in ahead(labeled(job, piece(), whole.total.levels) for piece in shuffler.pieces()):
                 yield table
-                told.advance(table.num_rows)
+                stated.advance(table.num_rows)
 
 
 def published_records(run: Run, folder: Path, some: Some) -> Iterator[pa.Table]:
@@ -128,19 +128,19 @@ def published_records(run: Run, folder: Path, some: Some) -> Iterator[pa.Table]:
     whole = _Whole.begin(run.job, folder)
     batches = list(_drawn(run, _Drawing(run.job, stream_keys(run.job.seed)[0], some), whole))
     whole.fill(run)
-    return (labelled(run.job, pa.Table.from_batches([batch]), whole.total.levels) for batch in batches)
+    return (labeled(run.job, pa.Table.from_batches([batch]), whole.total.levels) for batch in batches)
 
 
 def _drawn(run: Run, drawing: _Drawing, whole: _Whole) -> Generator[pa.RecordBatch]:
-    """The batches of a table as they are published, in its order; nothing when something is wrong."""
-    with stage("draw", "Drawing sets", run.source.about) as told:
+    """The batches of a table as published, in its order; nothing when something is wrong."""
+    with stage("draw", "Drawing sets", run.source.about) as stated:
         for done in in_parallel(drawing.publish, ahead(_numbered(run.source.batches(run.job.needed)))):
             run.cancellation.check()
             whole.add(done)
             if done.batch is not None:
                 yield done.batch
             run.progress(done.rows)
-            told.advance(done.rows)
+            stated.advance(done.rows)
 
 
 def _numbered(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
@@ -197,7 +197,7 @@ class _Drawing:
 
 @dataclass(eq=False)
 class _Whole:
-    """What is known of the whole table: its tally, and the fingerprints of all records, counted in bounded memory."""
+    """The state of the whole table: its tally, and fingerprint counts in bounded memory."""
 
     counters: Mapping[Print, Tally]
     total: BatchTally = field(default_factory=BatchTally)

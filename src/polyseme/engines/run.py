@@ -35,7 +35,7 @@ from polyseme.tables.io.source import Source
 from polyseme.tables.labels import Levels
 from polyseme.tables.people import CHANGED, CHANGED_HINT, require_agreement, too_few_people
 
-__all__ = ["Outcome", "Progress", "Run", "expanded", "fill", "labelled", "stream_keys"]
+__all__ = ["Outcome", "Progress", "Run", "expanded", "fill", "labeled", "stream_keys"]
 
 Progress = Callable[[int], None]
 """Told how many more rows were read."""
@@ -85,7 +85,8 @@ def fill(outcome: Outcome, job: Job, total: BatchTally, prints: Mapping[Print, T
     """
     people = prints[PEOPLE, ""]
     drawn, sets, groups = (
-        {name: found for (kind, name), found in prints.items() if kind == asked} for asked in (DRAWS, SETS, GROUPS)
+        {name: found for (kind, name), found in prints.items() if kind == requested}
+        for requested in (DRAWS, SETS, GROUPS)
     )
     outcome.records, outcome.dropped = total.records, total.dropped
     outcome.rows, outcome.fulfilled = total.records * job.rows_per_record, total.fulfilled
@@ -148,7 +149,7 @@ def _members(column: pa.Array, l: int) -> Ints:
     return members.reshape(-1, l)
 
 
-def labelled(job: Job, table: pa.Table, levels: Levels) -> pa.Table:
+def labeled(job: Job, table: pa.Table, levels: Levels) -> pa.Table:
     """Published rows with the labels of the domain in place of codes, and categories rebuilt.
 
     levels  of the whole table

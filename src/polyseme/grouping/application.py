@@ -31,7 +31,7 @@ from polyseme.release.classes import model_verdicts
 from polyseme.schema import Attribute, Resolved
 from polyseme.tables.io.source import Source
 
-__all__ = ["asked_of_classes", "no_levels", "promised", "shared_groups", "treat", "unreached"]
+__all__ = ["no_levels", "promised", "required_of_classes", "shared_groups", "treat", "unreached"]
 
 _LEVELLED = "full-domain"
 
@@ -43,14 +43,14 @@ def treat(
     seed: int | None,
     cancellation: Cancellation,
     earlier: Manifest | None = None,
-    neighbours: bool = False,
+    neighbors: bool = False,
 ) -> Treated:
     """Group the records of a table as the policy says.
 
     Refuses, with the reason, what cannot be reached.
 
     earlier     a release whose levels of generalization are taken over, so that nothing is searched
-    neighbours  whether to find out, for the owner of the table, why no quasi-identifier is shown in more detail
+    neighbors  whether to find out, for the owner of the table, why no quasi-identifier is shown in more detail
     """
     spec = policy.grouping
     if spec is None:
@@ -67,7 +67,7 @@ def treat(
     sensitive = {item.name: item for item in read.sensitive}
     models = promised(policy, method, spec, sensitive)
     stream = (StreamKey.fresh() if seed is None else StreamKey.seeded(f"{seed} groups")).derive(0)
-    goal = Goal.of(asked_of_classes(policy, resolved), read.data, background_of(read.sensitive))
+    goal = Goal.of(required_of_classes(policy, resolved), read.data, background_of(read.sensitive))
     found: Recoding | Grouping
     if earlier is None:
         found = method.group(Task(read.data, goal, sensitive, spec.parameters, stream, cancellation))
@@ -83,7 +83,7 @@ def treat(
     reference = population_frame(policy) if mapped else None
     for whose in (None,) if people is None else (None, people):
         _require_reached(made, about, rows, counts, whose, reference)
-    finer = _finer(read, goal, found) if neighbours and isinstance(found, Recoding) else {}
+    finer = _finer(read, goal, found) if neighbors and isinstance(found, Recoding) else {}
     return replace(made, models=models, finer=finer, all_people=None if read.data.people is None else read.data.units)
 
 
@@ -110,11 +110,11 @@ def promised(
     return models
 
 
-def asked_of_classes(policy: Policy, resolved: Resolved) -> list[dict[str, dict[str, Any]]]:
+def required_of_classes(policy: Policy, resolved: Resolved) -> list[dict[str, dict[str, Any]]]:
     """The models that classes must reach; not those about values that are published as sets."""
     drawn = {item.name for item in resolved.schema.protected}
-    asked = [{model.name: dict(model.parameters)} for model in policy.models]
-    return [spec for spec in asked if not _about_any(spec, drawn)]
+    requested = [{model.name: dict(model.parameters)} for model in policy.models]
+    return [spec for spec in requested if not _about_any(spec, drawn)]
 
 
 def _about_any(model: Mapping[str, Any], names: Set[str]) -> bool:
@@ -125,7 +125,7 @@ def _about_any(model: Mapping[str, Any], names: Set[str]) -> bool:
 
 
 def _levels_of(earlier: Manifest, spec: MethodSpec, read: ReadTable) -> list[int]:
-    """The level of each quasi-identifier in an earlier release; refuses a release that has none for each."""
+    """The level of each quasi-identifier in an earlier release; refused if one is missing."""
     applied = earlier.applied
     if spec.name != _LEVELLED or applied is None or not applied.levels:
         raise no_levels()
@@ -144,7 +144,7 @@ def no_levels() -> QuestionError:
 
 
 def _at_levels(read: ReadTable, goal: Goal, levels: list[int], limit: float) -> Recoding:
-    """All records at given levels; those that would break a promise are suppressed, if they are few enough."""
+    """All records at given levels; suppresses the violating ones, if these are few enough."""
     whole = Recoding.of_levels(read.data, levels, np.zeros(read.data.rows, dtype=np.bool_), None, None)
     kept = goal.kept(*goal.counted(whole.classes, len(whole.shown)), whole.people(read.data))
     suppressed = ~kept[whole.classes]
@@ -163,7 +163,7 @@ def _at_levels(read: ReadTable, goal: Goal, levels: list[int], limit: float) -> 
 
 
 def _finer(read: ReadTable, goal: Goal, found: Recoding) -> dict[str, int]:
-    """How many records, or people where these are counted, would violate if one quasi-identifier were finer."""
+    """How many records (or people) would violate if one quasi-identifier were finer."""
     none, violating = np.zeros(read.data.rows, dtype=np.bool_), {}
     for place, (name, level) in enumerate(zip(read.data.names, found.levels)):
         if level:
@@ -175,14 +175,14 @@ def _finer(read: ReadTable, goal: Goal, found: Recoding) -> dict[str, int]:
 
 
 def _require_people(found: Recoding, read: ReadTable, models: Sequence[Mapping[str, Any]], spec: MethodSpec) -> None:
-    """Refuse classes that too few people of the population fit; suppressed records fit everybody."""
+    """Refuse classes that too few people of the population fit; suppressed records fit everyone."""
     people = found.people(read.data)
     if people is None or not len(people):
         return
     for model in models:
-        asked = model.get("k-map", {}).get("k", 0)
-        if people.min() < asked:
-            what = f"a class fits {people.min():,} people of the population, and k-map asks for {asked:,}"
+        requested = model.get("k-map", {}).get("k", 0)
+        if people.min() < requested:
+            what = f"a class fits {people.min():,} people of the population, and k-map asks for {requested:,}"
             raise ImpossibleError(
                 Problem(f"$.method.{spec.name}", what, "use method: full-domain, which counts people")
             )
@@ -196,7 +196,7 @@ def _require_reached(
     people: Ints | None,
     reference: pl.DataFrame | None = None,
 ) -> None:
-    """Refuse rows on which a model does not hold; `counts` says how many records each stands for, `people` whose it is.
+    """Refuse rows on which a model fails; `counts` are records per row, `people` their owners.
 
     reference  the population, where people of it are counted
 
@@ -223,7 +223,7 @@ def shared_groups(spec: MethodSpec, records: int, people: int) -> ImpossibleErro
 
 
 def _rows(made: Treated, read: ReadTable) -> tuple[pl.DataFrame, Ints | None, Ints | None]:
-    """The rows as they will be published, without the columns that are drawn as sets; how many have each, and whose."""
+    """The rows to publish without the columns drawn as sets, their counts and their people."""
     if made.rule is None:
         batches = [pl.DataFrame(pl.from_arrow(batch)) for batch in made.source.batches(list(made.columns))]
         return pl.concat(batches), None, made.people
@@ -241,7 +241,7 @@ def unreached(method: str, broken: Sequence[Verdict]) -> ImpossibleError:
         Problem(
             f"$.method.{method}",
             f"it leaves the quasi-identifiers as they are, and cannot reach {verdict.model} "
-            f"({verdict.note or f'the worst class has {verdict.worst:.4g}, asked for is {verdict.bound:.4g}'})",
+            f"({verdict.note or f'the worst class has {verdict.worst:.4g}, requested for is {verdict.bound:.4g}'})",
             "remove the model, or use full-domain or mondrian",
         )
         for verdict in broken

@@ -167,7 +167,7 @@ def read_base(reading: Reading, source: Source, distinct: bool, person: str | No
 
 
 def _of_people(base: BaseTable) -> BaseTable:
-    """The table with people as numbers, where they were read; each record is a person's only one in most tables."""
+    """The table with people as numbers, where it has a person column."""
     if _PERSON not in base.frame.columns:
         return base
     people = numbered_people(base.frame[_PERSON].to_numpy())
@@ -246,7 +246,7 @@ class _Held:
 
 
 def _has_no_equals(kind: pl.DataType) -> bool:
-    """Whether values are of a type that no domain and no hierarchy has; they are refused where they are used."""
+    """Whether no domain and no hierarchy has values of this type; their use is refused later."""
     return kind.is_nested() or kind in (pl.Binary, pl.Object)
 
 
@@ -427,19 +427,19 @@ def _coded(
         {name: hierarchy for name, (hierarchy, _) in hierarchies.items()},
         {item.name: item.domain for item in described if item.domain is not None},
     )
-    population = None if people is None else _everybody(coding.leaves(others), people.counts)
+    population = None if people is None else _everyone(coding.leaves(others), people.counts)
     data = Microdata(ladders, coding.leaves(columns), sensitive, population, base.counts, people=_repeated(base))
     listed = frozenset(name for name, (_, rule) in hierarchies.items() if rule.listed is not None)
     return ReadTable(source, coding, data, base.kept, base.dropped, listed, described)
 
 
-def _everybody(leaves: Ints, counts: Ints | None) -> Ints:
+def _everyone(leaves: Ints, counts: Ints | None) -> Ints:
     """One row for each person."""
     return leaves if counts is None else np.repeat(leaves, counts, axis=0)
 
 
 def _repeated(base: BaseTable) -> Ints | None:
-    """Whose each row is; None where every record is of another person, so that counting records counts people."""
+    """The person of each row; None where no person has two records, so counts agree."""
     if (
         base.people is None
         or base.weighed(np.ones(len(base.people), dtype=np.bool_)) == base.people.max(initial=-1) + 1

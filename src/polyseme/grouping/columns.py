@@ -267,7 +267,7 @@ def _recoded(
 
 
 def _fine_together(found: Recoding, goal: Goal, population: Ints | None) -> bool:
-    """Whether the suppressed records, as one class in which nothing is shown, reach the goal themselves.
+    """Whether the suppressed records, as one class that shows nothing, reach the goal.
 
     Everybody of a population fits such a class.
 

@@ -35,7 +35,7 @@ kilobytes that can be pickled (`made.apply` is its method); it looks at the colu
                       table is cut in parts by a sample, and workers finish them: see above. What
                       comes of it is the same kind of rule. The relaxed mode is refused
     anatomy, buckets  from counts of sensitive values. Which record is in which group is drawn, and needs two aggregates
-                      and a join: `made` is then a `Dealt`, see `polyseme.grouping.groups`
+                      and a join: `made` is then a `Assigned`, see `polyseme.grouping.groups`
     rules             needs single records, and is refused
 """
 
@@ -50,10 +50,10 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from polyseme.grouping.application import asked_of_classes, no_levels, promised, treat
+from polyseme.grouping.application import no_levels, promised, required_of_classes, treat
 from polyseme.grouping.base_table import Coding, ReadColumns, columns_read, read_columns
 from polyseme.grouping.columns import Treated, domain_labels, ruled
-from polyseme.grouping.groups import Dealt, deal_counted
+from polyseme.grouping.groups import Assigned, deal_counted
 from polyseme.kernel.arrays import Ints
 from polyseme.kernel.errors import ImpossibleError, Problem, TableError
 from polyseme.kernel.randomness import SystemStream
@@ -125,7 +125,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, eq=False)
 class _Counted:
-    """The rows of a batch as codes: their part, their leaves where these are needed, their sensitive values."""
+    """The rows of a batch as codes: part, leaves where needed, and sensitive values."""
 
     coding: Coding
     division: Division
@@ -202,7 +202,7 @@ class _Finish:
 
 @dataclass(frozen=True)
 class _Piece:
-    """What a worker says of its part; no branch where there are far too many classes, or none could be formed."""
+    """A worker's result for its part; no branch if it has too many classes, or none was formed."""
 
     part: int
     records: int
@@ -233,7 +233,7 @@ def divide(
     models = promised(policy, grouping_named(spec.name), spec, {item.name: item for item in read.sensitive})
     parts = max(-(-different // PART_ROWS), 1)
     _log.info("mondrian: %d different rows, in about %d parts", different, parts)
-    finish = _finish(read, asked_of_classes(policy, resolved))
+    finish = _finish(read, required_of_classes(policy, resolved))
     first = _first_cuts(read, workers, finish, rows, parts, seed)
     division, goal = _settled(first, read, workers, finish)
     found = _grafted(division, goal, read, workers, finish)
@@ -293,9 +293,9 @@ def _grafted(division: Division, goal: Goal, read: ReadColumns, workers: Workers
 def _pieces(division: Division, workers: Workers, work: _Counted, finish: _Finish, records: int) -> list[_Piece]:
     """What workers say of all parts; refuses more classes than fit into memory."""
     numbers = division.numbers
-    with stage("parts", "Cutting parts", len(numbers)) as told:
+    with stage("parts", "Cutting parts", len(numbers)) as stated:
         pieces = list(workers.finished(work, finish, len(numbers)))
-        told.advance(len(pieces))
+        stated.advance(len(pieces))
     changed = [piece for piece in pieces if not piece.classes]
     there = sorted(piece.part for piece in pieces) == numbers.tolist()
     if changed or not there or sum(piece.records for piece in pieces) != records:
@@ -311,7 +311,7 @@ def _pieces(division: Division, workers: Workers, work: _Counted, finish: _Finis
 
 
 def _require_apart(found: Grafted, goal: Goal, spec: MethodSpec) -> None:
-    """Raise where classes of two parts look alike, and it is not known whether they reach the goal as one.
+    """Raise where classes of two parts look alike, and their union may not reach the goal.
 
     A sample does not see every branch of a hierarchy. One that it has not seen is in some part beside others, and both
     may be shown as what is above them, as those of another part are. For most models that does no harm.
@@ -341,7 +341,7 @@ def treat_counted(
     earlier: Manifest | None = None,
     hire: Hire | None = None,
     seed: int | None = None,
-) -> Treated | Dealt:
+) -> Treated | Assigned:
     """Decide from counts what records show.
 
     Refuses a method that has to look at each record by itself.
@@ -370,7 +370,7 @@ def treat_counted(
 
 
 def _require_one_each(policy: Policy, hire: Hire, rows: int) -> None:
-    """Refuse to cut a table in parts where people have several records: each is counted in one place only."""
+    """Refuse to divide a table in which people have several records: parts count independently."""
     workers = None if policy.record_key is None else hire([policy.record_key])
     people = rows if workers is None else _different(workers)
     if people < rows:
@@ -385,9 +385,9 @@ def _different(workers: Workers) -> int:
         return workers.different()
 
 
-def require_treated(made: Treated | Dealt, spec: MethodSpec) -> Treated:
+def require_treated(made: Treated | Assigned, spec: MethodSpec) -> Treated:
     """Raise for groups formed by workers, where an engine does not support that."""
-    if isinstance(made, Dealt):
+    if isinstance(made, Assigned):
         what = "who is in which group follows from ranks over all records, which this engine does not work out"
         raise ImpossibleError(Problem(f"$.method.{spec.name}", what, "use --engine local, or full-domain"))
     return made

@@ -52,7 +52,7 @@ from polyseme.schema import Resolved, Role
 from polyseme.tables.io.source import CountedRows, Part, Source, Wrapped
 from polyseme.tables.people import people_of
 
-__all__ = ["Dealer", "Dealt", "DealtSource", "deal_counted"]
+__all__ = ["Assigned", "AssignedSource", "Dealer", "deal_counted"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,15 +110,15 @@ class Dealer:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Dealt(Decided):
+class Assigned(Decided):
     """What groups there will be; who is in which follows from the ranks of records."""
 
     checked: ClassVar[bool] = False
     dealer: Dealer
-    source: DealtSource
+    source: AssignedSource
 
 
-class DealtSource(Wrapped):
+class AssignedSource(Wrapped):
     """The records of a table on their way to groups: the attribute as codes, and a group column.
 
     It is for engines that deal. What it shows for the attribute are true values, under another name.
@@ -159,20 +159,20 @@ class DealtSource(Wrapped):
 
         Records that will be dropped are among them.
         """
-        asked = self.schema.names if columns is None else columns
-        if {self.dealer.attribute, self.dealer.group, *self.dealer.labels} & set(asked):
+        requested = self.schema.names if columns is None else columns
+        if {self.dealer.attribute, self.dealer.group, *self.dealer.labels} & set(requested):
             raise ValueError("rows cannot be counted before their groups are known")
         return self.inner.counted(columns)
 
     @staticmethod
-    def beneath(source: Source) -> DealtSource | None:
+    def beneath(source: Source) -> AssignedSource | None:
         """The records that wait for their groups, where there are some."""
-        while isinstance(source, Wrapped) and not isinstance(source, DealtSource):
+        while isinstance(source, Wrapped) and not isinstance(source, AssignedSource):
             source = source.inner
-        return source if isinstance(source, DealtSource) else None
+        return source if isinstance(source, AssignedSource) else None
 
 
-def deal_counted(policy: Policy, resolved: Resolved, source: Source) -> Dealt:
+def deal_counted(policy: Policy, resolved: Resolved, source: Source) -> Assigned:
     """Plan groups from counts of sensitive values.
 
     Quasi-identifiers are not looked at: whether models about them hold is for the review of the release to say.
@@ -202,7 +202,7 @@ def deal_counted(policy: Policy, resolved: Resolved, source: Source) -> Dealt:
         counts=np.bincount(places.kinds, counts, len(places.taken)).astype(np.int64),
         labels={item.name: domain_labels(item) for item in read.sensitive},
     )
-    return Dealt(
+    return Assigned(
         columns=grouped_columns(keys, read.sensitive, item.name, group),
         applied=applied_groups(spec, places.count, places.suppressed, places.gap),
         records=read.data.records,
@@ -211,7 +211,7 @@ def deal_counted(policy: Policy, resolved: Resolved, source: Source) -> Dealt:
         models=models,
         left_out=left_out_of_groups(item.name, spec, places, counts),
         dealer=dealer,
-        source=DealtSource(source, dealer),
+        source=AssignedSource(source, dealer),
     )
 
 

@@ -95,7 +95,7 @@ class Finer:
     whole    the cell of the table that each part belongs to: (parts,)
     groups   the group of each part in each of these columns, from 0 up: (parts, columns)
     idle     columns that were named, but tell nothing
-    crowded  columns that were named, but for which there is no room
+    concentrated  columns that were named, but for which there is no room
     """
 
     names: tuple[str, ...]
@@ -103,11 +103,11 @@ class Finer:
     whole: Ints
     groups: Ints
     idle: tuple[str, ...] = ()
-    crowded: tuple[str, ...] = ()
+    concentrated: tuple[str, ...] = ()
 
     def unused(self) -> list[str]:
         """What is to be said of columns that were not used."""
-        reasons = ((self.idle, "it adds too little"), (self.crowded, "the table would become too large with it"))
+        reasons = ((self.idle, "it adds too little"), (self.concentrated, "the table would become too large with it"))
         return [f"without the help of {', '.join(names)}: {why}" for names, why in reasons if names]
 
 
@@ -123,7 +123,7 @@ class Limits(Protocol):
     """Interval limits of sums of cells of an estimated table, where normal ones would be wrong."""
 
     def __call__(self, contrasts: Floats, level: float, population: Population) -> tuple[Floats, Floats]:
-        """Lower and upper limits of `sum(contrast * values)`: (k, cells, F_1, ..., F_q) -> two of (k,)."""
+        """Limits of `sum(contrast * values)`: (k, cells, F_1, ..., F_q) -> two arrays (k,)."""
         ...
 
     def cells(self, level: float, population: Population) -> tuple[Floats, Floats]:

@@ -177,7 +177,7 @@ class SetLikelihood(RecordLikelihood):
 
     @cached_property
     def _columns(self) -> tuple[Ints, Floats]:
-        """Places and weights of the reports, entry by entry: what every information matrix walks through."""
+        """Places and weights of the reports, entry by entry, as information matrices use them."""
         entries = self.matrix.nnz // max(self.matrix.shape[0], 1)
         index = np.ascontiguousarray(self.matrix.indices.reshape(-1, entries).T, dtype=np.int64)
         return index, np.ascontiguousarray(self.matrix.data.reshape(-1, entries).T)
@@ -285,7 +285,7 @@ class TensorLikelihood(RecordLikelihood):
 
 
 def _pair_places(size: int) -> Ints:
-    """Where each pair (u, v), in either order, stands among the pairs u <= v: flattened (size, size)."""
+    """The index of each pair (u, v), in either order, among pairs u <= v: flat (size, size)."""
     places = np.empty((size, size), dtype=np.int64)
     left, right = np.triu_indices(size)
     places[left, right] = places[right, left] = np.arange(len(left))

@@ -9,7 +9,7 @@ so `max_j G_j - 1` bounds the log-likelihood per record that is still missing: t
 search.
 
 A step is sequential quadratic programming: the second-order model, minimized over the non-negative tables by block
-pivoting, then a line search. Tables with too many cells for a matrix use expectation-maximisation, extrapolated
+pivoting, then a line search. Tables with too many cells for a matrix use expectation-maximization, extrapolated
 (SQUAREM, Varadhan and Roland 2008).
 
 Fixed points are where the steps of expectation maximization come to rest.
@@ -32,9 +32,9 @@ __all__ = [
     "MATRIX_CELLS",
     "STILL",
     "Solution",
-    "expectation_maximisation",
+    "expectation_maximization",
     "fixed_point",
-    "maximise",
+    "maximize",
     "nonnegative_minima",
     "nonnegative_minimum",
     "shared_out",
@@ -94,7 +94,7 @@ _AT_ZERO = 1e-12
 _ROUNDING = 1e-14
 """Relative error of a sum of logarithms."""
 _SHORTEST = 1e-4
-"""Lengths of a step that are tried; if none is good enough, a step of expectation-maximisation is taken instead."""
+"""Lengths of a step that are tried; if none is good enough, a step of expectation-maximization is taken instead."""
 _ENOUGH = 0.01
 """Share of the promised decrease that a step has to bring (Armijo's rule). A judgment."""
 _SIGN = 1e-12
@@ -142,10 +142,10 @@ def shared_out(likelihood: Likelihood, x: Floats) -> Floats:
     return x * slopes
 
 
-def expectation_maximisation(
+def expectation_maximization(
     likelihood: Likelihood, tolerance: float = GAP, limit: int = 100_000, start: Floats | None = None
 ) -> Solution:
-    """Plain expectation-maximisation: slow, monotone, the reference."""
+    """Plain expectation-maximization: slow, monotone, the reference."""
     share = likelihood.counts / likelihood.records
     x = np.full(likelihood.size, 1.0 / likelihood.size) if start is None else start
     for step in range(limit):
@@ -159,7 +159,7 @@ def expectation_maximisation(
     return Solution(x, gap, limit)
 
 
-def maximise(likelihood: Likelihood, tolerance: float = GAP, limit: int = 200, start: Floats | None = None) -> Solution:
+def maximize(likelihood: Likelihood, tolerance: float = GAP, limit: int = 200, start: Floats | None = None) -> Solution:
     """The table of largest likelihood, to a gap of `tolerance` or the best after `limit` steps."""
     if likelihood.records <= 0.0:
         return Solution(np.full(likelihood.size, 1.0 / likelihood.size), 0.0, 0)
@@ -284,7 +284,7 @@ def nonnegative_minima(matrix: Floats, linear: Floats, passive: Bools) -> Floats
 
 
 def _extrapolated(likelihood: Likelihood, tolerance: float, limit: int, start: Floats | None) -> Solution:
-    """Expectation-maximisation with squared extrapolation; falls back to the plain step when that is worse."""
+    """Expectation-maximization with squared extrapolation, or the plain step if that is better."""
     share = likelihood.counts / likelihood.records
     x = np.full(likelihood.size, 1.0 / likelihood.size) if start is None else _inside(start)
     best = Solution(x, np.inf, 0)

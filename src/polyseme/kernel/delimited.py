@@ -116,7 +116,7 @@ def _widths(text: str, separator: str) -> list[int]:
 
 
 def _lines(text: str) -> Iterable[str]:
-    """Lines end where CSV has them end: `str.splitlines` would also cut at line separators of Unicode."""
+    """Lines as CSV ends them: `str.splitlines` would also cut at Unicode line separators."""
     return io.StringIO(text, newline="")
 
 

@@ -214,8 +214,8 @@ def numbered(count: int, things: str) -> str:
 _SINGULAR = {"are": "is", "fall": "falls", "have": "has", "share": "shares", "fit": "fits"}
 
 
-def _told_apart(option: str) -> str:
-    """An option in a list of them: one that holds a comma, or blanks at its ends, stands in double quotes."""
+def _distinguished(option: str) -> str:
+    """An option in a list; one with a comma, or blanks at its ends, is in double quotes."""
     return f'"{option}"' if "," in option or option != option.strip() else option
 
 
@@ -229,5 +229,5 @@ def nearest(word: str, choices: Iterable[str]) -> str:
     close = difflib.get_close_matches(str(word), options, n=1)
     if close:
         return f"did you mean '{close[0]}'?"
-    shown = ", ".join(map(_told_apart, options[:12])) + (", ..." if len(options) > 12 else "")
+    shown = ", ".join(map(_distinguished, options[:12])) + (", ..." if len(options) > 12 else "")
     return f"one of: {shown}"

@@ -87,14 +87,14 @@ def whole_folder(
 
 
 def _require_going(cancellation: Cancellation | None) -> None:
-    """Raise `Cancelled` if the work that made a file should stop, by its own token or by that of the context."""
+    """Raise `Cancelled` if the work on a file should stop, by its own token or the context's."""
     check_cancelled()
     if cancellation is not None:
         cancellation.check()
 
 
 def _name(error: OSError, partial: Path, target: Path) -> None:
-    """Let an error of the system speak of the place that the user gave, not of the temporary name that stood for it."""
+    """Make a system error name the user's path instead of the temporary one."""
     if isinstance(error.filename, str | Path) and Path(error.filename).is_relative_to(partial):
         error.filename = str(target / Path(error.filename).relative_to(partial))
         error.filename2 = None
@@ -142,7 +142,7 @@ def _files_of_release(folder: Path) -> set[str]:
 
 
 def _parts_of_release(folder: Path) -> set[str]:
-    """The data files of a release, as its manifest names them; none where there is no manifest of ours."""
+    """The data files that a release's manifest names; none without a manifest of ours."""
     try:
         document = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
         ours = isinstance(document["format"], int) and isinstance(document["checksum"], str)
@@ -177,7 +177,7 @@ def _move_folder(folder: Path, target: Path) -> None:
 
 
 def _beside(target: Path, suffix: str) -> Path:
-    """A new name in the same folder, known before anything has it: so it can be cleared away at any moment."""
+    """A new name in the same folder, known before it exists, so that cleanup always finds it."""
     # A name may be as long as the file system allows, and this one is longer.
     return target.with_name(f".{target.name[:40]}.{secrets.token_hex(8)}{suffix}")
 
@@ -228,7 +228,7 @@ def whole_file(
 
 
 def _move_file(file: Path, target: Path) -> None:
-    """Give a file a name that nothing has: unlike a new name, a second name never replaces another file."""
+    """Link a file to a free name: unlike a rename, a link never replaces another file."""
     try:
         target.hardlink_to(file)
     except OSError:

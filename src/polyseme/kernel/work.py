@@ -141,7 +141,7 @@ class Listener(Protocol):
 
 @dataclass(eq=False)
 class _Verb:
-    """A verb that runs: its stages in the order of the work, their weights, and the share that is done.
+    """A running verb: its stages in order, their weights, and the share that is done.
 
     outer  the verb that called it, of which it is a stage
     """
@@ -273,10 +273,10 @@ def tracked(items: Sequence[Item], name: str, label: str) -> Iterator[Item]:
     >>> list(tracked([1, 2], "counts", "Counting"))
     [1, 2]
     """
-    with stage(name, label, len(items)) as told:
+    with stage(name, label, len(items)) as stated:
         for item in items:
             yield item
-            told.advance()
+            stated.advance()
 
 
 def check_cancelled() -> None:
@@ -328,15 +328,15 @@ class _Listening:
     listener: Listener
     tasks: dict[int, Any] = field(default_factory=dict)
 
-    def __call__(self, told: Progress) -> None:
-        if told.stage == told.verb:
+    def __call__(self, stated: Progress) -> None:
+        if stated.stage == stated.verb:
             return
-        if told.state == "begun":
-            self.tasks[told.number] = self.listener.begin(told.label, told.total)
-        elif told.state == "going":
-            self.listener.reach(self.tasks[told.number], told.done)
+        if stated.state == "begun":
+            self.tasks[stated.number] = self.listener.begin(stated.label, stated.total)
+        elif stated.state == "going":
+            self.listener.reach(self.tasks[stated.number], stated.done)
         else:
-            self.listener.end(self.tasks.pop(told.number))
+            self.listener.end(self.tasks.pop(stated.number))
 
 
 def verb(**weights: float) -> Callable[[Callable[P, R]], Callable[P, R]]:

@@ -64,7 +64,7 @@ def line_of(text: str, place: str) -> int | None:
 
 
 def _inside(node: yaml.Node, rest: str) -> tuple[yaml.Node | None, int | None, str]:
-    """The node that a place begins with, the line where it stands, and what is left of the place."""
+    """The node that a place begins with, its line, and the rest of the place."""
     steps: list[tuple[str, yaml.Node, int]] = []
     if isinstance(node, yaml.MappingNode):
         steps = [(f".{key.value}", value, key.start_mark.line) for key, value in node.value]
@@ -97,7 +97,7 @@ class _Loader(yaml.SafeLoader):
         return node
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        node.value = [(self._told_apart(key_node), value_node) for key_node, value_node in node.value]
+        node.value = [(self._distinguished(key_node), value_node) for key_node, value_node in node.value]
         seen: set[str] = set()
         for key_node, _ in node.value:
             key = self.construct_object(key_node, deep=True)
@@ -111,7 +111,7 @@ class _Loader(yaml.SafeLoader):
             seen.add(str(key))
         return super().construct_mapping(node, deep=deep)
 
-    def _told_apart(self, key_node: yaml.Node) -> yaml.Node:
+    def _distinguished(self, key_node: yaml.Node) -> yaml.Node:
         """A key as text where Python would take it for another one: true is 1 there, and 30.0 is 30."""
         key = self.construct_object(key_node, deep=True)
         if not isinstance(key, bool | float):
@@ -137,7 +137,7 @@ _Loader.add_implicit_resolver(
 
 
 def _size(node: yaml.Node, sizes: dict[int, float]) -> float:
-    """How many nodes there are with every alias written out; infinitely many where a node holds itself."""
+    """How many nodes there are with aliases expanded; infinite where a node contains itself."""
     if id(node) not in sizes:
         sizes[id(node)] = math.inf  # until it is known: coming back here means that the node is inside of itself
         children = node.value if isinstance(node, yaml.CollectionNode) else ()

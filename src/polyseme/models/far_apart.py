@@ -122,7 +122,7 @@ def _greedy_on_line(structure: Line, values: Ints) -> Ints:
 
 
 def _greedy_on_circle(distance: Distance, d: float, values: Ints) -> Ints:
-    """Cut the circle at each value in turn; after the cut it is a line whose end must stay clear of its start."""
+    """Greedy sets from each cut of the circle, whose end must stay clear of its start."""
     best = np.minimum(values.shape[1], np.ones(len(values), dtype=np.int64))
     for cut in range(values.shape[1]):
         start = values[:, cut]
@@ -150,7 +150,7 @@ def _windows(structure: Line, counts: Counts) -> Ints:
 
 
 def _cliques(structure: Graph, values: Ints, l: int) -> Ints:
-    """The largest clique among each row of values, not searched beyond l; equal rows are searched once."""
+    """The largest clique in each row of values, at most l; equal rows are searched once."""
     unique, inverse = np.unique(values, axis=0, return_inverse=True)
     found = [_clique(structure.compatible[np.ix_(row, row)], l) for row in unique]
     return np.array(found, dtype=np.int64)[inverse.ravel()]
@@ -162,33 +162,33 @@ def _clique(adjacent: Bools, goal: int) -> int:
     Branch and bound: candidates are colored greedily, a clique takes at most one of each color, so a branch with too
     few colors cannot improve on the best clique so far.
     """
-    neighbours = [sum(1 << int(v) for v in np.flatnonzero(row)) for row in adjacent]
+    neighbors = [sum(1 << int(v) for v in np.flatnonzero(row)) for row in adjacent]
     best = 0
 
     def grow(size: int, candidates: int) -> None:
         nonlocal best
         best = max(best, size)
-        for vertex, colours in reversed(_coloured(candidates, neighbours)):
-            if best >= goal or size + colours <= best:
+        for vertex, colors in reversed(_colored(candidates, neighbors)):
+            if best >= goal or size + colors <= best:
                 return
-            grow(size + 1, candidates & neighbours[vertex])
+            grow(size + 1, candidates & neighbors[vertex])
             candidates &= ~(1 << vertex)
 
-    grow(0, (1 << len(neighbours)) - 1)
+    grow(0, (1 << len(neighbors)) - 1)
     return best
 
 
-def _coloured(candidates: int, neighbours: Sequence[int]) -> list[tuple[int, int]]:
+def _colored(candidates: int, neighbors: Sequence[int]) -> list[tuple[int, int]]:
     """The candidates with the number of colors used up to each of them."""
     ordered = []
-    colour = 0
+    color = 0
     while candidates:
         check_cancelled()
-        colour += 1
+        color += 1
         free = candidates
         while free:
             vertex = (free & -free).bit_length() - 1
-            free &= ~(neighbours[vertex] | (1 << vertex))
+            free &= ~(neighbors[vertex] | (1 << vertex))
             candidates &= ~(1 << vertex)
-            ordered.append((vertex, colour))
+            ordered.append((vertex, color))
     return ordered

@@ -71,7 +71,7 @@ def _hierarchy(counts: Counts, background: Background) -> Distance | None:
 
 
 def _paths(declared: Sequence[Sequence[Label]], where: str) -> dict[str, list[str]]:
-    """The path of each value by its spelling; a value may be there twice only if both paths are the same."""
+    """The path of each value by its spelling; a repeated value must have the same path."""
     rows = [[written(node) for node in path] for path in declared]
     labels = list(dict.fromkeys(chain.from_iterable(rows)))
     spelled = dict(zip(labels, spellings(labels)))
@@ -89,32 +89,32 @@ _REAL_L = Parameter("l", low=1, high=MOST, example=3)
 _K = Parameter("k", "whole", low=1, high=MOST, example=5)
 
 
-def _closeness(counts: Counts, background: Background, asked: dict[str, Any]) -> Verdict:
-    ground = ground_of(counts, background, asked["ground"])
+def _closeness(counts: Counts, background: Background, requested: dict[str, Any]) -> Verdict:
+    ground = ground_of(counts, background, requested["ground"])
     if ground is None:
-        return unchecked("closeness", counts.attribute, asked, "no hierarchy of the values was given")
-    verdict = replace(closeness.check(counts, asked["t"], ground), parameters=asked)
+        return unchecked("closeness", counts.attribute, requested, "no hierarchy of the values was given")
+    verdict = replace(closeness.check(counts, requested["t"], ground), parameters=requested)
     undeclared = counts.attribute not in background.domains and any(isinstance(label, str) for label in counts.labels)
-    if asked["ground"] == "ordered" and undeclared and not verdict.note:
+    if requested["ground"] == "ordered" and undeclared and not verdict.note:
         return replace(verdict, note="no order was declared (domain: [...]), so alphabetical order is used")
     return verdict
 
 
-def _semantic_sets(sets: PublishedSets, background: Background, asked: dict[str, Any]) -> Verdict:
+def _semantic_sets(sets: PublishedSets, background: Background, requested: dict[str, Any]) -> Verdict:
     # A published set is taken at its word: strict is the only reading there is.
-    return semantic_diversity.check_sets(sets, background.distances[sets.attribute], asked["l"], asked["d"])
+    return semantic_diversity.check_sets(sets, background.distances[sets.attribute], requested["l"], requested["d"])
 
 
-def _closeness_score(counts: Counts, background: Background, asked: dict[str, Any]) -> Score:
-    return closeness.score(counts, asked["t"], _required_ground(counts, background, asked))
+def _closeness_score(counts: Counts, background: Background, requested: dict[str, Any]) -> Score:
+    return closeness.score(counts, requested["t"], _required_ground(counts, background, requested))
 
 
-def _closeness_relaxed(counts: Counts, background: Background, asked: dict[str, Any]) -> Bools:
-    return closeness.relaxed(counts, asked["t"], _required_ground(counts, background, asked))
+def _closeness_relaxed(counts: Counts, background: Background, requested: dict[str, Any]) -> Bools:
+    return closeness.relaxed(counts, requested["t"], _required_ground(counts, background, requested))
 
 
-def _required_ground(counts: Counts, background: Background, asked: dict[str, Any]) -> Ground:
-    ground = ground_of(counts, background, asked["ground"])
+def _required_ground(counts: Counts, background: Background, requested: dict[str, Any]) -> Ground:
+    ground = ground_of(counts, background, requested["ground"])
     if ground is None:
         raise PolicyError(
             Problem(f"hierarchies.{counts.attribute}", "no hierarchy of the values was given", "or use ground: equal")
@@ -123,33 +123,33 @@ def _required_ground(counts: Counts, background: Background, asked: dict[str, An
 
 
 _Answer = TypeVar("_Answer")
-_Asked: TypeAlias = Callable[[Counts, Background, dict[str, Any]], _Answer]
+_Requested: TypeAlias = Callable[[Counts, Background, dict[str, Any]], _Answer]
 
 
-def _plain(function: Callable[..., _Answer]) -> _Asked[_Answer]:
-    return lambda counts, background, asked: function(counts, **asked)
+def _plain(function: Callable[..., _Answer]) -> _Requested[_Answer]:
+    return lambda counts, background, requested: function(counts, **requested)
 
 
-def _distant(function: Callable[..., _Answer]) -> _Asked[_Answer]:
+def _distant(function: Callable[..., _Answer]) -> _Requested[_Answer]:
     """For a model that needs the attribute's distance."""
-    return lambda counts, background, asked: function(counts, background.distances[counts.attribute], **asked)
+    return lambda counts, background, requested: function(counts, background.distances[counts.attribute], **requested)
 
 
-def _values(counts: Counts, background: Background, asked: dict[str, Any]) -> Bools:
-    return diversity.at_least(counts, asked["l"])
+def _values(counts: Counts, background: Background, requested: dict[str, Any]) -> Bools:
+    return diversity.at_least(counts, requested["l"])
 
 
 def _always(merging: Merging) -> Callable[[str, Background, dict[str, Any]], Merging]:
-    return lambda attribute, background, asked: merging
+    return lambda attribute, background, requested: merging
 
 
-def _delta_merging(attribute: str, background: Background, asked: dict[str, Any]) -> Merging:
+def _delta_merging(attribute: str, background: Background, requested: dict[str, Any]) -> Merging:
     # A value that one class lacks, and is let off, can become too rare by being diluted.
-    return "additive" if asked["absent"] == "violates" else "neither"
+    return "additive" if requested["absent"] == "violates" else "neither"
 
 
-def _semantic_merging(attribute: str, background: Background, asked: dict[str, Any]) -> Merging:
-    return semantic_diversity.merging(background.distances.get(attribute), asked["d"], asked["reading"])
+def _semantic_merging(attribute: str, background: Background, requested: dict[str, Any]) -> Merging:
+    return semantic_diversity.merging(background.distances.get(attribute), requested["d"], requested["reading"])
 
 
 _ALL = (
@@ -198,7 +198,7 @@ _ALL = (
         "diversity",
         (_L,),
         check=_plain(diversity.check_frequency),
-        on_sets=lambda sets, background, asked: diversity.check(sets, **asked),
+        on_sets=lambda sets, background, requested: diversity.check(sets, **requested),
         score=_plain(diversity.score_frequency),
         merging=_always("additive"),
         relaxed=_values,

@@ -199,8 +199,8 @@ def _check_rule(frame: pl.DataFrame, counts: Ints | None, quasi_identifiers: Seq
 
 def score(counts: Counts) -> Score:
     """How many records each class reveals, from counts of `OUTCOMES` for one `never-all` rule."""
-    told, mute = (_counted(counts, outcome) for outcome in (1, 2))
-    bad = (told > 0) & (told + mute == counts.sizes)
+    stated, mute = (_counted(counts, outcome) for outcome in (1, 2))
+    bad = (stated > 0) & (stated + mute == counts.sizes)
     return Score(np.where(bad, counts.sizes, 0), ~bad, 0.0, at_least=False)
 
 
@@ -223,7 +223,7 @@ def outcomes(frame: pl.DataFrame, rule: Rule) -> Ints:
 
 
 def _unreadable(columns: Mapping[str, _Column], rule: Rule, counts: Ints | None = None) -> str:
-    """What to say of values that a rule compares as numbers and that are none; empty without any."""
+    """The message about values that a rule compares as numbers and that are none; or empty."""
     found = {name: _number(column.unreadable, counts) for name, column in columns.items() if _numeric(name, rule)}
     names = [name for name, number in found.items() if number]
     count = sum(found.values())
@@ -253,8 +253,8 @@ def _record_verdict(rule: Rule, met: Bools, bad: Bools, counts: Ints | None) -> 
     places = tuple(Place(int(row), 1, int(row)) for row in rows[:SHOWN])
     records = _number(bad, counts)
     note = f"{records:,} records break the rule" if records else ""
-    asked = met if rule.form == "if" else np.ones_like(met)
-    return _verdict(rule, records, places, _number(asked, counts), records, note)
+    requested = met if rule.form == "if" else np.ones_like(met)
+    return _verdict(rule, records, places, _number(requested, counts), records, note)
 
 
 def _class_verdict(rule: Rule, owner: Ints, met: Bools, silent: Bools, records_of: Ints | None) -> Verdict:
@@ -284,7 +284,7 @@ def _verdict(rule: Rule, records: int, places: tuple[Place, ...], checked: int, 
 
 @dataclass(frozen=True, eq=False)
 class _Column:
-    """A column as rules see it: its text and the spelling of it, its numbers, and where it says nothing."""
+    """A column for rules: its text, spelling and numbers, and where it is missing."""
 
     text: pl.Series
     spelled: pl.Series

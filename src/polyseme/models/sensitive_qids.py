@@ -163,7 +163,7 @@ def _distances(classes: QidClasses, reference: Floats, public: Public) -> Floats
 
 
 def _posteriors(classes: QidClasses, reference: Floats, public: Public) -> tuple[Floats, Floats]:
-    """Posterior = (1 - gain) prior + pulled: `pulled` for each candidate, `gain` for each record."""
+    """Posterior = (1 - gain) prior + pulled: `pulled` per candidate, `gain` per record."""
     pulled, gain = np.empty(len(classes.value)), np.empty(len(classes.lengths))
     for length in np.unique(classes.lengths):
         rows = np.flatnonzero(classes.lengths == length)
@@ -210,17 +210,17 @@ def check(
     """
     problems = [
         problem
-        for attribute, asked in models.items()
-        for model, given in asked.items()
+        for attribute, requested in models.items()
+        for model, given in requested.items()
         for problem in _problems(f"{attribute}.{model}", model, given)
     ]
     if problems:
         raise PolicyError(problems)
     verdicts = []
-    for attribute, asked in models.items():
+    for attribute, requested in models.items():
         known = (public or {}).get(attribute, Public())
         classes = classes_for(table, attribute, attributes, known.domain)
-        for model, given in asked.items():
+        for model, given in requested.items():
             parameter, verify = _CHECKS[model]
             extra = (known,) if model == "closeness" else ()
             verdicts.append(verify(classes, given[parameter.name], *extra))

@@ -194,9 +194,9 @@ class Policy:
         names = [item.name for item in self.protected]
         more = f", {len(names) - _NAMED} more" if len(names) > _NAMED else ""
         protected = f"protected: {', '.join(names[:_NAMED])}{more}" if names else "none protected"
-        asked = f"; models: {', '.join(model.name for model in self.models)}" if self.models else ""
+        requested = f"; models: {', '.join(model.name for model in self.models)}" if self.models else ""
         grouped = f"; method: {self.grouping.name}" if self.grouping is not None else ""
-        return f"<Policy of {len(self.attributes)} attributes, {protected}{asked}{grouped}>"
+        return f"<Policy of {len(self.attributes)} attributes, {protected}{requested}{grouped}>"
 
     def _repr_html_(self) -> str:
         from polyseme.results.views.formats import parameters
@@ -227,7 +227,7 @@ def _is_table(path: Path) -> bool:
 
 
 def _looks_like_table(text: str) -> bool:
-    """Whether a text that is no policy has the same separator in each of its first lines, and no key of a policy."""
+    """Whether a text has the same separator in its first lines and no key of a policy."""
     lines = [line for line in text.splitlines()[:5] if line.strip()]
     if len(lines) < 2 or lines[0][0] in "{[#-" or any(f"{key}:" in line for key in _KEYS for line in lines):
         return False
@@ -242,8 +242,8 @@ def _read(reader: Reader, folder: Folder) -> Policy:
         read_attribute(name, inner) for name, inner in reader.at("attributes", given.get("attributes", {})).items()
     ]
     joint = read_joints(reader.at("joint", given["joint"])) if "joint" in given else ()
-    asked = reader.at("method", given["method"]) if "method" in given else None
-    method, grouping = (MethodSpec(), None) if asked is None else _methods(asked)
+    requested = reader.at("method", given["method"]) if "method" in given else None
+    method, grouping = (MethodSpec(), None) if requested is None else _methods(requested)
     policy = Policy(
         attributes=joined_attributes(attributes, joint, reader.at("joint", None)),
         models=_models(reader.at("models", given.get("models", [])), attributes, folder),
@@ -279,23 +279,23 @@ def _models(reader: Reader, attributes: Sequence[AttributePolicy], folder: Folde
                 element.problem("one model in each entry", "- {k-anonymity: {k: 5}}")
             continue
         (name, inner) = next(iter(element.items()))
-        asked = read_sources(inner, attributes, folder) if name == "semantic-rules" else inner.mapping()
+        requested = read_sources(inner, attributes, folder) if name == "semantic-rules" else inner.mapping()
         if name != "semantic-rules":
-            _check_model(name, inner, asked)
-        models.append(ModelSpec(name, asked))
+            _check_model(name, inner, requested)
+        models.append(ModelSpec(name, requested))
     return tuple(models)
 
 
-def _check_model(name: str, reader: Reader, asked: Mapping[str, Any]) -> None:
-    """Whether there is such a model, and takes what it is given; rules are read where their files are."""
+def _check_model(name: str, reader: Reader, requested: Mapping[str, Any]) -> None:
+    """Check that the model exists and accepts its parameters; rules are read with their files."""
     try:
-        read_spec({name: asked}, reader.where.removesuffix(f".{name}"))
+        read_spec({name: requested}, reader.where.removesuffix(f".{name}"))
     except PolicyError as error:
         reader.problems.extend(error.problems)
 
 
 def _methods(reader: Reader) -> tuple[MethodSpec, MethodSpec | None]:
-    """`method: decoys`, or with parameters `method: {decoys: {}, full-domain: {suppression: 0.04}}`."""
+    """`method: decoys`, or with parameters `method: {decoys: {}, full-domain: {...}}`."""
     named = [(reader.value, reader.at(reader.value, {}))] if isinstance(reader.value, str) else list(reader.items())
     for name, inner in named:
         if name not in METHODS:
@@ -375,7 +375,7 @@ def _exclusions(reader: Reader) -> tuple[Exclusion, ...]:
 
 
 def _check_names(reader: Reader, policy: Policy) -> None:
-    """Names that point at attributes must point at one, and every attribute that is published as sets must say how."""
+    """Check that names refer to attributes, and that every attribute drawn as sets says how."""
     names = [attribute.name for attribute in policy.attributes]
     if policy.record_key is not None and policy.record_key not in names:
         reader.at("record-key", None).problem(f"no attribute '{policy.record_key}'", nearest(policy.record_key, names))
@@ -402,7 +402,7 @@ def _check_names(reader: Reader, policy: Policy) -> None:
 
 
 def _check_shared(reader: Reader, policy: Policy) -> None:
-    """A group is given by a column of the table that shows one value for each record, and the same in every run."""
+    """Check that `shared-by` names a column with one value per record, the same in every run."""
     for attribute in policy.attributes:
         if not attribute.shared_by:
             continue
@@ -427,7 +427,7 @@ def _check_shared(reader: Reader, policy: Policy) -> None:
 
 
 def _check_protected(reader: Reader, policy: Policy) -> None:
-    """A sensitive attribute without protection is an oversight, unless the policy may be meant for verifying only."""
+    """Report sensitive attributes without protection, unless the policy may only verify."""
     if policy.models or policy.grouping is not None or policy.protect_all_but is not None:
         return
     for attribute in policy.attributes:

@@ -290,7 +290,7 @@ def _missing(reader: Reader) -> Missing:
 
 
 def _prior(reader: Reader) -> Shares | ConditionalShares | None:
-    """What designs are balanced for must not depend on the records: it would tell something about them."""
+    """The declared prior: it must not depend on the records, or it would reveal some of them."""
     if reader.value == FROM_DATA:
         reader.problem("a prior must be public and independent of the records", "give it in the policy, or in a file")
         return None

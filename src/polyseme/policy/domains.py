@@ -101,7 +101,7 @@ def _places_to_cut(ordered: Floats) -> Ints:
 
 
 def _filled(edges: Iterable[float], ordered: Floats) -> tuple[float, ...]:
-    """The edges, from low to high, that leave enough records between each other, with open ends around them."""
+    """The edges, low to high, with enough records between them, and open ends."""
     kept, before = [], 0
     for edge in sorted(edges):
         below = int(np.searchsorted(ordered, edge, side="left"))
@@ -112,7 +112,7 @@ def _filled(edges: Iterable[float], ordered: Floats) -> tuple[float, ...]:
 
 
 def _roundest(low: float, high: float, wanted: float) -> float:
-    """The number above `low` and up to `high` with the fewest digits; of several, the one nearest to `wanted`.
+    """The number in (low, high] with the fewest digits; of several, the nearest to `wanted`.
 
     >>> _roundest(17.31, 24.8, 21.0), _roundest(-0.00274, -0.00213, -0.0024), _roundest(-3.0, 8.0, 7.0)
     (20.0, -0.0025, 0.0)
@@ -129,7 +129,7 @@ def _roundest(low: float, high: float, wanted: float) -> float:
 
 
 def _evenly_cut(low: float, high: float, count: int) -> Iterator[list[float]]:
-    """The multiples of rounder and rounder steps between two numbers; the first step makes about `count` bins."""
+    """Multiples of rounder and rounder steps between two numbers; the first makes `count` bins."""
     width = max((high - low) / count, 10.0**_LEAST_POWER)
     if math.isinf(width):
         width = high / count - low / count
@@ -140,7 +140,7 @@ def _evenly_cut(low: float, high: float, count: int) -> Iterator[list[float]]:
 
 
 def _multiples(step: int, power: int, low: float, high: float) -> Iterator[float]:
-    """The multiples of `step` times ten to the `power` around an interval, each as the float of its decimal digits."""
+    """Multiples of `step` times ten to `power` around an interval, as floats of their decimals."""
     size = float(f"{step}e{power}")
     for number in range(math.floor(low / size), math.ceil(high / size) + 1):
         yield float(f"{number * step}e{power}")
@@ -216,7 +216,7 @@ def look(policy: Policy, source: Source) -> Mapping[str, Seen]:
 
 
 def _note(seen: Seen, attribute: AttributePolicy, series: pl.Series, counts: Ints | None) -> None:
-    """What a piece of a column adds; `counts` says how many records each of its values stands for."""
+    """Add a piece of a column; `counts` has the records of each of its values."""
     if attribute.bins is not None:
         values, marks = numbers(series)
         # A date is no number, although it can be counted in days.
@@ -277,7 +277,7 @@ def declared_domain(attribute: AttributePolicy, policy: Policy, reader: Reader) 
 
 
 def _different(labels: Iterable[Label]) -> list[Label]:
-    """One label for each value, in their order: the one that is its own spelling where the table has it."""
+    """One label for each value, in order: its own spelling where the table has it."""
     found = different(sorted(labels, key=_natural))
     return [found[name] for name in sorted(found, key=_natural)]
 
@@ -351,7 +351,7 @@ def _period_domain(attribute: AttributePolicy, periods: PeriodRange, seen: Seen 
 
 
 def _only_missing(attribute: AttributePolicy, what: str, reader: Reader) -> Domain:
-    """The domain of a column in which every value is missing: the label for those, if the policy gives one."""
+    """The domain of a column with only missing values: their label, if the policy gives one."""
     if not missing_label(attribute.missing):
         reader.problem(f"there are no {what} from")
     return Domain(missing_label(attribute.missing), False, None, attribute.missing)

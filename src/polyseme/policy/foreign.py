@@ -166,7 +166,7 @@ def read_foreign(source: Source, policy: Policy) -> ForeignTable:
 def _rows(
     source: Source, names: Sequence[str], missing_values: Sequence[str], person: str | None
 ) -> tuple[pl.DataFrame, Ints | None, Ints | None]:
-    """Columns of a table, how many records each row stands for, and whose it is where a column says so."""
+    """Columns of a table, the records of each row, and the person where a column says so."""
     if person is None:
         return *frame_of(source.counted(names), names, missing_values), None
     keys, prints = KeyReader(person, missing_values), [np.zeros(0, dtype=np.int64)]
@@ -232,7 +232,7 @@ def _described(frame: pl.DataFrame, counts: Ints | None, policy: Policy, name: s
 
 
 def _in_classes(frame: pl.DataFrame, attributes: Sequence[AttributePolicy]) -> pl.DataFrame:
-    """The secret columns without what suppressed rows say; each is judged in the classes of the other keys."""
+    """The secret columns without suppressed rows; each is judged in the classes of other keys."""
     keys = [item.name for item in attributes if item.role in _KEYS]
     columns = []
     for item in attributes:
@@ -243,7 +243,7 @@ def _in_classes(frame: pl.DataFrame, attributes: Sequence[AttributePolicy]) -> p
 
 
 def _in_domain(series: pl.Series, domain: Domain) -> pl.Series:
-    """A column in the labels of its domain; what has no label stays as it is, for the models to find."""
+    """A column in the labels of its domain; other values stay as they are, for the models."""
     category = domain.missing.action == "category"
     if domain.cut is None:
         return series.cast(pl.String).fill_null(domain.missing.label) if category else series
@@ -269,7 +269,7 @@ def _as_declared(series: pl.Series, kind: str | None, key: bool) -> pl.Series:
 
 
 def _as_numbers(series: pl.Series, kept: pl.Series | None) -> pl.Series:
-    """A text column as numbers, if the rows that are kept hold nothing else and no two values become one: 007 and 7.
+    """A text column as numbers, if kept rows have nothing else and 007 and 7 do not both occur.
 
     A key has rows of every kind (None), and its values are those that are written differently.
     """

@@ -119,7 +119,7 @@ def _labels(members: Sequence[Member]) -> tuple[str, ...]:
 
 
 def _missing(domains: Sequence[Domain]) -> Missing:
-    """A combination is missing where one of its values is: refused if that is refused for any of them."""
+    """The rule for missing combinations: refused if any member refuses missing values."""
     actions = {domain.missing.action for domain in domains}
     return Missing("drop") if "drop" in actions and "refuse" not in actions else Missing()
 
@@ -139,9 +139,9 @@ def _possible(joint: JointPolicy, domains: Sequence[Domain], grid: Ints, policy:
 
 
 def _ruled_out(item: Exclusion, domains: Mapping[str, Domain], codes: Mapping[str, Ints], reader: Reader) -> Bools:
-    asked = {**item.when, item.attribute: item.values}
+    requested = {**item.when, item.attribute: item.values}
     hits = []
-    for name, values in asked.items():
+    for name, values in requested.items():
         labels = {label: code for code, label in enumerate(spellings(domains[name].values))}
         found = [matching(value, labels) for value in values]
         for value, places in zip(values, found):
@@ -152,7 +152,7 @@ def _ruled_out(item: Exclusion, domains: Mapping[str, Domain], codes: Mapping[st
 
 
 def _distance(joint: JointPolicy, parts: Sequence[Attribute], members: Sequence[Member]) -> Distance:
-    """By the policy's rule; members without a distance count as 1 apart where no other member has one."""
+    """The distance of the policy's rule; without any distance, members count as 1 apart."""
     counted = [
         (part.distance, member)
         for part, member in zip(parts, members)
@@ -183,7 +183,7 @@ def _distributions(
     reader: Reader,
     spoken: bool,
 ) -> Distributions:
-    """Those of the combinations, as given; otherwise the members' as if they had nothing to do with each other."""
+    """The given distributions of combinations; otherwise those of independent members."""
     prior, reference = (
         read_shares(given, domain, policy, reader.at(key, given), spoken)
         for key, given in (("prior", joint.prior), ("reference", joint.reference))

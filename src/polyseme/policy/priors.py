@@ -153,14 +153,18 @@ def with_references(schema: Schema, policy: Policy, source: Source | None, reade
 
     They are published.
     """
-    asked = [item for item in policy.attributes if item.reference == FROM_DATA and schema[item.name].domain is not None]
-    if not asked:
+    requested = [
+        item for item in policy.attributes if item.reference == FROM_DATA and schema[item.name].domain is not None
+    ]
+    if not requested:
         return schema
     if source is None:
-        for item in asked:
+        for item in requested:
             reader.at(item.name, None).at("reference", None).problem("needs the table", "give it with --data")
         return schema
-    counts: dict[str, Floats] = {item.name: np.zeros(cast("Domain", schema[item.name].domain).size) for item in asked}
+    counts: dict[str, Floats] = {
+        item.name: np.zeros(cast("Domain", schema[item.name].domain).size) for item in requested
+    }
     for columns, number in kept_columns(policy, source, list(counts)):
         for name, found in counts.items():
             codes = encode(columns[name], cast("Domain", schema[name].domain)).codes
@@ -185,11 +189,11 @@ def _with_reference(distributions: Distributions, counts: Floats) -> Distributio
 
 def with_conditional_priors(schema: Schema, policy: Policy, reader: Reader) -> Schema:
     """The schema with the priors that the policy gives by other attributes."""
-    asked = {item.name: item.prior for item in policy.attributes if isinstance(item.prior, ConditionalShares)}
+    requested = {item.name: item.prior for item in policy.attributes if isinstance(item.prior, ConditionalShares)}
     return Schema(
         tuple(
-            _with_priors(item, asked[item.name], schema, policy, reader.at(item.name, None).at("prior", None))
-            if item.name in asked and item.domain is not None
+            _with_priors(item, requested[item.name], schema, policy, reader.at(item.name, None).at("prior", None))
+            if item.name in requested and item.domain is not None
             else item
             for item in schema.attributes
         )
@@ -197,22 +201,22 @@ def with_conditional_priors(schema: Schema, policy: Policy, reader: Reader) -> S
 
 
 def _with_priors(
-    attribute: Attribute, asked: ConditionalShares, schema: Schema, policy: Policy, reader: Reader
+    attribute: Attribute, requested: ConditionalShares, schema: Schema, policy: Policy, reader: Reader
 ) -> Attribute:
     known = len(reader.problems)
-    _check_columns(asked.by, schema, reader.at("by", None))
-    numbers = _numbers(asked, attribute, policy, reader.at("release" if asked.release else "file", None))
+    _check_columns(requested.by, schema, reader.at("by", None))
+    numbers = _numbers(requested, attribute, policy, reader.at("release" if requested.release else "file", None))
     if len(reader.problems) > known:
         return attribute
-    expected, everybody = attribute.distributions, sum(numbers.values(), np.zeros(1))
+    expected, everyone = attribute.distributions, sum(numbers.values(), np.zeros(1))
     return replace(
         attribute,
-        distributions=replace(expected, prior=_shares(everybody)),
+        distributions=replace(expected, prior=_shares(everyone)),
         conditional=tuple(
             Conditional(
-                Condition({name: (text,) for name, text in zip(asked.by, texts)}),
+                Condition({name: (text,) for name, text in zip(requested.by, texts)}),
                 Distributions(_shares(found), expected.reference, expected.reference_from_data),
-                float(found.sum() / everybody.sum()),
+                float(found.sum() / everyone.sum()),
             )
             for texts, found in sorted(numbers.items())
         ),
@@ -225,7 +229,7 @@ def _shares(numbers: Floats) -> Floats:
 
 
 def _check_columns(by: Sequence[str], schema: Schema, reader: Reader) -> None:
-    """Refuse columns that are not published as they are: analysts could not tell the strata apart."""
+    """Refuse columns that are not published unchanged: analysts could not see the strata."""
     untouched = [item.name for item in schema.attributes if not item.protected and item.role is not Role.IDENTIFIER]
     for name in by:
         if name not in schema.by_name:
@@ -235,25 +239,25 @@ def _check_columns(by: Sequence[str], schema: Schema, reader: Reader) -> None:
 
 
 def _numbers(
-    asked: ConditionalShares, attribute: Attribute, policy: Policy, reader: Reader
+    requested: ConditionalShares, attribute: Attribute, policy: Policy, reader: Reader
 ) -> Mapping[tuple[str, ...], Floats]:
-    """The numbers of all values, for each combination of the attributes of `by`; no message quotes the file."""
-    if asked.rows is not None:
-        looked_up = [(number, list(cells)) for number, cells in enumerate(asked.rows, start=1)]
+    """The numbers of all values for each combination of `by`; no message quotes the file."""
+    if requested.rows is not None:
+        looked_up = [(number, list(cells)) for number, cells in enumerate(requested.rows, start=1)]
         return _collected(looked_up, attribute.domain, reader) if attribute.domain is not None else {}
     try:
-        file = policy.files.file(asked.file)
+        file = policy.files.file(requested.file)
         rows = without_remarks(read_rows(file))
     except PolicyError as error:
         reader.adopt(error)
         return {}
-    width = len(asked.by) + 2
+    width = len(requested.by) + 2
     # A first line that does not end in a number is a header.
     body = rows[1:] if rows and not _is_number(rows[0][1][-1]) else rows
     wrong = [line for line, cells in body if len(cells) != width or not _is_number(cells[-1])]
     if wrong or not body:
         where = f", line {wrong[0]}" if wrong else ""
-        columns = f"{', '.join(asked.by)}, a value and a number from 0"
+        columns = f"{', '.join(requested.by)}, a value and a number from 0"
         reader.problem(f"no priors in the file '{file.name}'{where}", f"a line holds {columns}")
         return {}
     return _collected(body, attribute.domain, reader) if attribute.domain is not None else {}
@@ -343,7 +347,7 @@ def with_constraints(
 
 
 def _when(exclusion: Exclusion, schema: Schema, reader: Reader) -> Condition:
-    """The condition in texts; it must be about columns published as they are, or strata could not be distinguished."""
+    """The condition as texts, over columns published unchanged: strata must be visible."""
     for name, values in exclusion.when.items():
         inner = reader.at(name, None)
         attribute = schema.by_name.get(name)

@@ -74,10 +74,10 @@ def require_places(policy: Policy, source: Source) -> None:
         if item.hierarchy is None:
             continue
         rule = item.hierarchy.open(policy.files)
-        asked = (source, item.name, policy.table.missing_values, item.type)
-        if not coverage(rule, values_of(distinct_values(*asked))).complete:
+        requested = (source, item.name, policy.table.missing_values, item.type)
+        if not coverage(rule, values_of(distinct_values(*requested))).complete:
             # Something is wrong: look again, now row by row, so that the message can name the place.
-            problems.append(without_place(item, rule, values_of(column_values(*asked)), source))
+            problems.append(without_place(item, rule, values_of(column_values(*requested)), source))
     if problems:
         raise PolicyError(problems)
 
@@ -323,7 +323,7 @@ def _distance(attribute: AttributePolicy, domain: Domain, policy: Policy, reader
 
 
 def _positions(domain: Domain) -> list[float]:
-    """Numeric labels themselves, or the middles of bins; an open end takes the width of its neighbor."""
+    """Numeric labels themselves, or the middles of bins; an open end gets its neighbor's width."""
     if not isinstance(domain.cut, Bins):
         try:
             return [float(value) for value in domain.values]

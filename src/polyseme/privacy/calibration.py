@@ -62,17 +62,17 @@ def expected_l2(records: float, size: int, eta: int | Ints, p: float | Floats) -
     >>> round(float(expected_l2(1_000, 10, 2, 1.0)), 4)
     0.0335
     """
-    F, k, told = float(size), np.asarray(eta, dtype=np.float64), np.asarray(p, dtype=np.float64) ** 2
+    F, k, truthful = float(size), np.asarray(eta, dtype=np.float64), np.asarray(p, dtype=np.float64) ** 2
     if size == 1:
-        return np.zeros(np.broadcast_shapes(k.shape, told.shape))
+        return np.zeros(np.broadcast_shapes(k.shape, truthful.shape))
     # (F - 1 + p^2) eta - p^2 F, regrouped so that it is exactly zero at eta = p = 1.
-    spread = (F - 1.0) * (k - told) + told * (k - 1.0)
+    spread = (F - 1.0) * (k - truthful) + truthful * (k - 1.0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        squared = (F - 1.0) * spread / (told * F * records * (F - k))
-    return np.where((told > 0.0) & (k < F), np.sqrt(squared), np.inf)
+        squared = (F - 1.0) * spread / (truthful * F * records * (F - k))
+    return np.where((truthful > 0.0) & (k < F), np.sqrt(squared), np.inf)
 
 
-UNBALANCED = ("simple", "duplicate", "least-risk")
+UNBALANCED = ("simple", "simple-printed", "duplicate", "least-risk")
 """Designs that do not stand for 1/l. A policy gets one of them only by naming it."""
 
 
@@ -331,7 +331,7 @@ def _for_learner(
     l: int | None,
     labels: Sequence[object] | None,
 ) -> Choice:
-    """Design and truth together, so that an attacker who knows the distribution seldom guesses right.
+    """Design and truth probability that bound the success of an attacker with the distribution.
 
     l  how many candidates a set has, where that is settled
     """
@@ -445,13 +445,15 @@ def _lines(promises: Promises, outcome: Outcome, p: float, binding: str) -> list
 
 def _why(promises: Promises, outcome: Outcome) -> str:
     """Why sets have the size they have."""
-    least, asked_by = promises.least_size(outcome.known.size)
-    if asked_by and outcome.eta == least:
-        return f"as {asked_by} asks"
+    least, requested_by = promises.least_size(outcome.known.size)
+    if requested_by and outcome.eta == least:
+        return f"as {requested_by} asks"
     if promises.fixed_size is not None:
         return f"as {promises.fixed_size[1]} asks"
     if outcome.drawing.uniform or promises.learner is not None:
-        return "the size with the least expected error" + (f" (at least {least}: {asked_by})" if asked_by else "")
+        return "the size with the least expected error" + (
+            f" (at least {least}: {requested_by})" if requested_by else ""
+        )
     return "the smallest possible; the best size is not searched for uneven designs, but you can set one"
 
 

@@ -50,12 +50,12 @@ def refused_values(
     source: Source, attributes: Iterable[Attribute], missing_values: Sequence[str]
 ) -> tuple[Problem, ...]:
     """What is wrong with the values of protected attributes; every problem knows its rows."""
-    asked = [item for item in attributes if item.domain is not None and item.name in source.schema.names]
+    requested = [item for item in attributes if item.domain is not None and item.name in source.schema.names]
     problems, done = Problems(), 0
-    for batch in source.batches([item.name for item in asked]) if asked else ():
+    for batch in source.batches([item.name for item in requested]) if requested else ():
         rows = np.arange(done, done + batch.num_rows)
         done += batch.num_rows
-        for item in asked:
+        for item in requested:
             domain = item.domain
             if domain is None:
                 continue
@@ -172,7 +172,7 @@ class Foreseen(NamedTuple):
     """What `anonymize` will refuse, and what else should be heard."""
 
     refused: list[str]
-    told: list[str]
+    stated: list[str]
 
 
 def unmet_conditions(source: Source, policy: Policy, resolved: Resolved) -> Foreseen:
@@ -213,7 +213,7 @@ def disagreeing(source: Source, policy: Policy, resolved: Resolved) -> Foreseen:
             what, many = differing(item.shared_by, groups), groups.several > MOST_DIFFERING * groups.heads
             then = f"which anonymize refuses; {AGREEMENT_HINT}" if many else "each value then has a set of its own"
             if what:
-                heard = found.refused if many else found.told
+                heard = found.refused if many else found.stated
                 heard.append(f"$.attributes.{item.name}.shared-by: {what}, {then}.")
     return found
 
@@ -254,10 +254,10 @@ def repeated_records(job: Job, outcome: Outcome) -> list[str]:
 
 def differing_groups(job: Job, outcome: Outcome) -> list[str]:
     """Groups that do not share what they are to share."""
-    told = ((item.name, differing(item.shared_by, outcome.shared[item.name])) for item in job.shared)
+    stated = ((item.name, differing(item.shared_by, outcome.shared[item.name])) for item in job.shared)
     return [
         f"{name}: {what}: members who agree share a set, the others have sets of their own."
-        for name, what in told
+        for name, what in stated
         if what
     ]
 

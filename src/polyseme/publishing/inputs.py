@@ -52,7 +52,7 @@ def policy_given(policy: Policy | Mapping[str, Any] | str | Path) -> Policy:
 
 
 def _is_text(policy: str) -> bool:
-    """Whether this is a policy and not the name of one: a name has one line, and no key with a value."""
+    """Whether this is the text of a policy and not a path: a path has one line and no key."""
     return "\n" in policy.strip() or (": " in policy and not is_document(Path(policy)))
 
 
@@ -98,7 +98,7 @@ def profile_given(data: Any, policy: Policy) -> Profile:
 
 
 def _looked_at(item: AttributePolicy, policy: Policy) -> bool:
-    """Whether values of a column matter for a policy: they are published, or tell people or groups."""
+    """Whether a policy uses a column: its values are published, or identify people or groups."""
     shared = {other.shared_by for other in policy.attributes}
     return item.role.is_published or item.name == policy.record_key or item.name in shared
 
@@ -130,7 +130,7 @@ def compared_with(original: Any, release: Release, **written: Unpack[TableOption
 
 
 def _shows_as_written(release: Release, name: str, original: Respelled) -> bool:
-    """Whether a release was made of a column as text: it then has numbers and dates as the original writes them."""
+    """Whether a release wrote a column as text: its numbers and dates are those of the original."""
     column = next((column for column in release.manifest.columns if column.name == name), None)
     if column is None or (name not in original.numbers and name not in original.dates):
         return False

@@ -41,7 +41,7 @@ from polyseme.tables.io.source import Source
 
 if TYPE_CHECKING:
     from polyseme.grouping.columns import Treated
-    from polyseme.grouping.groups import Dealt
+    from polyseme.grouping.groups import Assigned
 
 __all__ = ["Drawing", "Place", "Prepared", "Treat", "planned", "prepare", "publish", "resolved_for", "treated_here"]
 
@@ -82,7 +82,7 @@ class Drawing:
         return read_key(Path(self.key_file))
 
 
-Treat = Callable[[Policy, Resolved, Source], "Treated | Dealt"]
+Treat = Callable[[Policy, Resolved, Source], "Treated | Assigned"]
 """Puts the records of a table into classes or groups, as a policy says."""
 
 
@@ -116,7 +116,7 @@ class Prepared:
         return method_named(self.policy.method.name).columns(self.resolved, self.plan)
 
     @cached_property
-    def decided(self) -> Treated | Dealt | None:
+    def decided(self) -> Treated | Assigned | None:
         """The table after its grouping method; None where the policy names none."""
         return None if self.policy.grouping is None else self.treat(self.policy, self.resolved, self.table)
 
@@ -131,7 +131,7 @@ class Prepared:
         policy, resolved, decided, drawing = self.policy, self.resolved, self.decided, self.drawing
         key = drawing.key(policy)
         recoded = decided.recoded if decided is not None else frozenset()
-        _require_told_groups(resolved, recoded)
+        _require_stated_groups(resolved, recoded)
         types = {
             item.name: item.type
             for item in match_columns(policy, self.table).attributes
@@ -215,17 +215,17 @@ def treated_here(
     seed: int | None = None,
     cancellation: Cancellation | None = None,
     earlier: Manifest | None = None,
-    neighbours: bool = False,
+    neighbors: bool = False,
 ) -> Treated:
     """Records put into classes or groups on this machine; see `recoding.treat`."""
     # A hundred modules that are not needed where only decoys are drawn.
     from polyseme.grouping.application import treat
 
-    return treat(policy, resolved, source, seed, cancellation or current_cancellation(), earlier, neighbours)
+    return treat(policy, resolved, source, seed, cancellation or current_cancellation(), earlier, neighbors)
 
 
 def _group_key(resolved: Resolved, key: bytes | None, seed: int | None) -> bytes | None:
-    """The key for sets that groups share: that of sticky decoys, or one that is thrown away after this run."""
+    """The key for sets that groups share: that of sticky decoys, or one for this run only."""
     if not any(item.shared_by for item in resolved.schema.protected):
         return None
     if key is not None:
@@ -233,7 +233,7 @@ def _group_key(resolved: Resolved, key: bytes | None, seed: int | None) -> bytes
     return (StreamKey.fresh() if seed is None else StreamKey.seeded(f"{seed} groups")).key
 
 
-def _require_told_groups(resolved: Resolved, recoded: Collection[str]) -> None:
+def _require_stated_groups(resolved: Resolved, recoded: Collection[str]) -> None:
     """Refuse groups by a column that the method changes: its labels no longer show the groups."""
     problems = [
         Problem(
@@ -337,7 +337,7 @@ def _manifest(run: Run, made: Prepared) -> Manifest:
 
 
 def _dated(about: About) -> About:
-    """What the policy says of the table, with the day of the run unless it states another; nothing of nothing."""
+    """The policy's description of the table, with the day of the run unless it has another date."""
     return replace(about, date=about.date or date.today().isoformat()) if about else about
 
 

@@ -101,7 +101,7 @@ def _up_to(limit: int, prints: Fingerprints, counts: Ints | None) -> tuple[Finge
 
 
 def _prints(column: pa.Array, missing_values: Sequence[str]) -> Fingerprints:
-    """Fingerprints of a column's values as plain text: (n,). Each value is written as text only once."""
+    """Fingerprints of a column's values as text: (n,). Each distinct value is written once."""
     if pa.types.is_nested(column.type):
         return fingerprints(plain_text(as_series(column), missing_values).to_frame())
     coded = column.dictionary_encode()
@@ -149,7 +149,7 @@ class Review:
 
     @property
     def _weight(self) -> str | None:
-        """The column of survey weights, by which records are found that a method has put into one class."""
+        """The column of survey weights, which distinguish records within a class."""
         return next((item.name for item in self.columns if item.attribute.role is Role.WEIGHT), None)
 
     @property
@@ -189,20 +189,20 @@ class Review:
         return replace(manifest, people=seen.people, applied=applied)
 
     def _broken(self, written: Release) -> list[Verdict]:
-        """Models that do not hold: counted by people where that is known, and by rows, which every reader can count."""
+        """Models that fail, counted by people where known, and by rows, as every reader counts."""
         known = () if self.prospect is None else self.prospect.broken
-        told = {(verdict.model, verdict.attribute) for verdict in known}
+        stated = {(verdict.model, verdict.attribute) for verdict in known}
         rows = [verdict for verdict in self._verdicts(written) if not verdict.holds]
-        return [*known, *(verdict for verdict in rows if (verdict.model, verdict.attribute) not in told)]
+        return [*known, *(verdict for verdict in rows if (verdict.model, verdict.attribute) not in stated)]
 
     def _require_reached(self, written: Release, broken: Sequence[Verdict]) -> None:
-        """Refuse groups whose models could not be checked before their rows existed; no risk is accepted."""
+        """Refuse groups whose models could only be checked on their rows; no risk is accepted."""
         missed = [verdict for verdict in broken if verdict.attribute not in self._drawn]
         if missed and not self.checked and written.manifest.applied is not None:
             raise unreached(written.manifest.applied.name, missed)
 
     def _verdicts(self, written: Release) -> tuple[Verdict, ...]:
-        """The models, but for those about classes that a method has formed: it has checked these on the same rows.
+        """Verdicts of all models except those of classes that a method already checked.
 
         A survey weight splits these classes, and no method knows of that.
         """
@@ -227,7 +227,7 @@ class Review:
             return []
         alone, few, whole, units = self._exposed()
         about = "about " if self.exposure.sampled else ""
-        told = (
+        stated = (
             f"{about}{alone:,} of {whole:,} {units} ({alone / max(whole, 1):.1%}) are unique in these "
             f"values, and {about}{few:,} in all share them with at most {_SAFE - 2} others"
             if few
@@ -235,9 +235,9 @@ class Review:
         )
         names = self.exposure.names
         said = (
-            f"{_listed(names)} {'is' if len(names) == 1 else 'are'} published as in the table, value by value: {told}. "
-            f"An attacker who knows these values of a person finds {'the record' if alone else 'the records'} with "
-            f"{self._found()}. "
+            f"{_listed(names)} {'is' if len(names) == 1 else 'are'} published as in the table, value by value: "
+            f"{stated}. An attacker who knows these values of a person finds "
+            f"{'the record' if alone else 'the records'} with {self._found()}. "
         )
         if self._weight is not None:
             said += f"A survey weight tells people apart like any other column: {_coarser(self._weight)}. "
@@ -253,7 +253,7 @@ class Review:
         ]
 
     def _exposed(self) -> tuple[int, int, int, str]:
-        """How many records, or people, are alone with their values, share them with few, and are there at all."""
+        """How many records (or people) are unique, how many share with few, and how many there are."""
         seen = None if self.prospect is None else self.prospect.classes
         if seen is not None and seen.people is not None:
             alone, few = (int(seen.sizes[seen.sizes < size].sum()) for size in (2, _SAFE))
@@ -275,7 +275,7 @@ def refused_models(broken: Sequence[Verdict], columns: Sequence[Column]) -> list
     """Why rows are not published on which models do not hold, and what can be done."""
     drawn = {item.name for item in columns if isinstance(item, Sets)}
     weight = next((item.name for item in columns if item.attribute.role is Role.WEIGHT), None)
-    hint = _HINT if weight is None else f"{_told_by(weight)}; or drop it (role: identifier); {_HINT}"
+    hint = _HINT if weight is None else f"{_stated_by(weight)}; or drop it (role: identifier); {_HINT}"
     return [
         Problem("$.models", _broken(verdict), _SETS_HINT if verdict.attribute in drawn else hint) for verdict in broken
     ]
@@ -285,7 +285,7 @@ def _as_it_is(column: Column) -> bool:
     return isinstance(column, AsIs) and column.attribute.role.tells_apart
 
 
-def _told_by(weight: str) -> str:
+def _stated_by(weight: str) -> str:
     return f"the survey weight '{weight}' tells records apart too: {_coarser(weight)}"
 
 
@@ -303,10 +303,10 @@ def _listed(names: Sequence[str]) -> str:
 def _broken(verdict: Verdict) -> str:
     """Which model does not hold, and by how much."""
     about = f" of {verdict.attribute}" if verdict.attribute else ""
-    asked = ", ".join(f"{name} = {value}" for name, value in verdict.parameters.items() if name != "attribute")
+    requested = ", ".join(f"{name} = {value}" for name, value in verdict.parameters.items() if name != "attribute")
     worst = verdict.note or f"the worst class has {verdict.worst:.4g}, asked for is {verdict.bound:.4g}"
     worst += ", counted by people" if verdict.counts == "people" else ""
-    return f"{verdict.model}{about} ({asked}) does not hold on the rows that would be published: {worst}"
+    return f"{verdict.model}{about} ({requested}) does not hold on the rows that would be published: {worst}"
 
 
 _REFUSED = 0.95
@@ -326,14 +326,14 @@ class SingledOut:
     """Insensitive columns that single out records: refused ones, and warnings on others."""
 
     refused: tuple[Problem, ...] = ()
-    told: tuple[str, ...] = ()
+    stated: tuple[str, ...] = ()
 
     def require_accepted(self, accept_risk: bool) -> list[str]:
         """Warnings for the data holder; `RiskError` for columns that were not accepted."""
         if self.refused and not accept_risk:
             raise RiskError(self.refused)
         accepted = (f"{found.what}. It is published all the same, as --accept-risk says." for found in self.refused)
-        return [*accepted, *self.told]
+        return [*accepted, *self.stated]
 
 
 def singled_out(columns: Sequence[Column], source: Source, missing_values: tuple[str, ...]) -> SingledOut:
@@ -343,7 +343,7 @@ def singled_out(columns: Sequence[Column], source: Source, missing_values: tuple
     if head is None:
         return SingledOut()
     refused: list[Problem] = []
-    told: list[str] = []
+    stated: list[str] = []
     first = _alone(names, missing_values, [(head, None)])
     # Further rows only make values less rare: where few are alone in the first ones, nothing else is read.
     telling = [name for name, alone in first.items() if alone.share >= _WARNED]
@@ -351,8 +351,8 @@ def singled_out(columns: Sequence[Column], source: Source, missing_values: tuple
         if alone.identifying:
             refused.append(Problem(f"$.attributes.{name}.role", alone.in_words(name), _UNIQUE_HINT))
         elif alone.share >= _WARNED and alone.exposure.rows >= _TELLING:
-            told.append(f"{alone.in_words(name)}. {_ADVICE}")
-    return SingledOut(tuple(refused), tuple(told))
+            stated.append(f"{alone.in_words(name)}. {_ADVICE}")
+    return SingledOut(tuple(refused), tuple(stated))
 
 
 def _insensitive(column: Column) -> bool:

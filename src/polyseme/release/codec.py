@@ -58,7 +58,7 @@ def entry_of(column: Column) -> dict[str, Any]:
 
 
 def _meaning_entry(attribute: Attribute) -> dict[str, Any]:
-    """The domain and the distance of an attribute that classes or groups protect: models are checked with them."""
+    """The domain and distance of an attribute that classes or groups protect, for its models."""
     if attribute.weighting is not None:
         return {key: value for key, value in asdict(attribute.weighting).items() if value is not None}
     if attribute.domain is None:
@@ -229,7 +229,7 @@ def _meaning_from(entry: Mapping[str, Any], role: Role, where: str) -> Attribute
 def _strata_from(
     entry: Mapping[str, Any], attribute: Attribute, mechanism: Mechanism, structure: Structure, where: str
 ) -> Strata:
-    """The strata of an attribute: one for whatever can be true of a record, in the order of `Placing`."""
+    """The strata of an attribute, one per condition, in the order of `Placing`."""
     with _reading(f"{where}.{'conditional' if attribute.conditional else 'impossible'}"):
         placing = Placing.of(attribute.constraints, [item.condition for item in attribute.conditional])
     with _reading(f"{where}.mechanism"):
@@ -274,7 +274,7 @@ def _mechanism_from_dict(made: Mapping[str, Any], structure: Structure) -> Mecha
 
 
 def _check_alike(made: Mapping[str, Any], entry: Mapping[str, Any]) -> None:
-    """All strata draw sets of one size and distance, and d must be given exactly where there is a distance."""
+    """Check that all strata have one set size and distance, and d exactly with a distance."""
     for key in ("l", "d"):
         if made[key] != entry["mechanism"][key]:
             raise ReleaseError(Problem(key, "not the same as for the records to which no constraint applies"))

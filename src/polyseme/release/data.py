@@ -123,7 +123,7 @@ def _misfits(schema: Any, document: Any) -> list[tuple[str, str]]:
 
 
 def _meant(error: ValidationError) -> Iterator[ValidationError]:
-    """An attribute that fits neither form: what is wrong with the form that its `published` names."""
+    """The problem of an attribute that fits neither form, judged by its `published`."""
     forms: dict[Any, list[ValidationError]] = {}
     for inner in error.context or ():
         forms.setdefault(inner.schema_path[0], []).append(inner)
@@ -257,7 +257,7 @@ def _extra(path: Path) -> Problem:
 
 
 def _others(folder: Path, files: Sequence[DataFile]) -> list[str]:
-    """What is in the folder of the data and not listed, but for names that no reader takes for data."""
+    """Files in the data folder that are not listed, except names that no reader takes for data."""
     listed = {item.file for item in files}
     names = (path.relative_to(folder).as_posix() for path in (folder / FOLDER).rglob("*") if not path.is_dir())
     return sorted(

@@ -81,7 +81,7 @@ class Applied:
     suppressed  records of which nothing is shown but sensitive values, or nothing at all
     withheld    whether suppressed records are left out; otherwise they show `*` in every quasi-identifier
     levels      for each quasi-identifier the level at which all records are shown; empty where they differ
-    loss        by the measure that was minimised; None where none was
+    loss        by the measure that was minimized; None where none was
     gap         how much smaller the least loss could be, at the most; 0 for an optimum, None where nothing is proved
     actions     to how many classes each action was applied, for a method that takes several
     people      who have a suppressed record, where people were counted; None where records were

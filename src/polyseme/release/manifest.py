@@ -80,7 +80,7 @@ class Manifest:
             raise ReleaseError(f"{MANIFEST}: the column that tells groups is not listed", DAMAGED)
 
     def _covered(self, column: Column) -> bool:
-        """Whether something is promised for a sensitive column: by itself, or by the classes of its records."""
+        """Whether a sensitive column has a promise: its own, or one of its records' classes."""
         if isinstance(column, Sets):
             return True
         return self.applied is not None and any(is_about(model, column.name) for model in self.models)
@@ -167,8 +167,8 @@ class Manifest:
         """The first format that can say all of it, so that older programs read what they can."""
         if any(column.shared_by for column in self.sets):
             return FORMAT
-        told = self.accepted or self.about or self.collected or self.key_check or self.people
-        plain = not (self.applied or told)
+        reported = self.accepted or self.about or self.collected or self.key_check or self.people
+        plain = not (self.applied or reported)
         if "files" in self.data:
             return 3
         return 1 if plain and all(_in_format_1(column) for column in self.columns) else 2
@@ -230,7 +230,7 @@ def _protected(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _accepted(document: Mapping[str, Any]) -> tuple[str, ...]:
-    """What was not reached, and accepted: models that the manifest lists, and what several sets tell of each other."""
+    """What was not reached and accepted: listed models, and links between several sets."""
     accepted = tuple(document.get("accepted_risk", ()))
     listed = {name for model in document["models"] for name in model}
     listed |= {COMBINED} if len(_protected(document)) >= _SEVERAL else set()
@@ -268,7 +268,7 @@ def _people(document: Mapping[str, Any]) -> People | None:
 
 
 def _check_repeats(document: Mapping[str, Any]) -> None:
-    """No draw has more records than there are, and draws without a key or a group are all different."""
+    """Check that no draw has more records than exist, and draws without a key are distinct."""
     most = max(document["records"], 1)
     wrong = [
         entry["name"]

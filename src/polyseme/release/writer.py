@@ -140,7 +140,10 @@ class ReleaseWriter:
         return self._manifest
 
     def _require_whole(self) -> None:
-        """Raise unless the folder holds the data, the manifest and nothing else: temporary files tell of the order."""
+        """Raise unless the folder has the data, the manifest and nothing else.
+
+        Temporary files would reveal the order of the records.
+        """
         files = [item.file for item in data_files(self._require_finished().data)]
         expected = {MANIFEST, *files, *(FOLDER for name in files if "/" in name)}
         if {path.relative_to(self.folder).as_posix() for path in self.folder.rglob("*")} != expected:

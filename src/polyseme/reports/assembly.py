@@ -111,7 +111,7 @@ def _quasi_identifiers(manifest: Manifest) -> list[str]:
 
 
 def _sizes(release: Release, keys: Sequence[str]) -> Ints:
-    """Records of each class, without those that show nothing; where all are like that, they are one class."""
+    """The sizes of classes without suppressed records; if all are suppressed, one class."""
     parts, words = [np.zeros(0, dtype=np.uint64)], release.manifest.missing_values
     numbers: list[tuple[int, Ints | None]] = []
     for batch, number in release.counted(keys) if keys else ():
@@ -131,8 +131,8 @@ def _size_facts(sizes: Ints, unit: str) -> list[tuple[str, str]]:
         return []
     name = "Groups" if unit == "group" else "Classes"
     low, middle, high = (quantity(float(value)) for value in (sizes.min(), np.median(sizes), sizes.max()))
-    told = low if low == high else f"{low} to {high}, half of them at most {middle}"
-    return [(name, count(len(sizes))), (f"Records in a {unit}", told)]
+    stated = low if low == high else f"{low} to {high}, half of them at most {middle}"
+    return [(name, count(len(sizes))), (f"Records in a {unit}", stated)]
 
 
 def _people_facts(people: People | None, unit: str) -> list[tuple[str, str]]:
@@ -146,8 +146,8 @@ def _people_facts(people: People | None, unit: str) -> list[tuple[str, str]]:
 def _suppressed(applied: Applied, records: int) -> str:
     if not applied.suppressed:
         return "none"
-    everybody = records + (applied.suppressed if applied.withheld else 0)
-    share = f"{applied.suppressed / everybody:.1%}"
+    everyone = records + (applied.suppressed if applied.withheld else 0)
+    share = f"{applied.suppressed / everyone:.1%}"
     shown = (
         "left out of the release: its numbers are about the others"
         if applied.withheld
@@ -161,15 +161,15 @@ def _suppressed(applied: Applied, records: int) -> str:
 def _actions(applied: Applied) -> list[tuple[str, str]]:
     """What was done about classes that a rule gave away; changed values are said loudly."""
     change = applied.parameters.get("change-values")
-    told = [(f"Classes with {action}", count(number)) for action, number in applied.actions.items()]
+    stated = [(f"Classes with {action}", count(number)) for action, number in applied.actions.items()]
     if "change-values" in applied.actions and change:
         false = f"{quantity(float(change['by']))} was added to '{change['attribute']}' in these classes"
-        told.append(("False values", f"{false}, as the owner asked: they are not the values of the records"))
-    return told
+        stated.append(("False values", f"{false}, as the owner asked: they are not the values of the records"))
+    return stated
 
 
 def _loss(applied: Applied) -> list[tuple[str, str]]:
-    """What was minimised, and whether it is proved to be the least."""
+    """What was minimized, and whether it is proved to be the least."""
     if applied.loss is None:
         return []
     proved = "whether less is possible is not proved"
@@ -361,11 +361,11 @@ def class_promises(manifest: Manifest) -> tuple[PromiseLine, ...]:
     if manifest.applied is None:
         return ()
     unit = "group" if manifest.grouped else "class"
-    everybody = [model for model in manifest.models if not MODELS[next(iter(model))].about]
-    lines = [_model_line("", everybody, "class")] if everybody else []
+    everyone = [model for model in manifest.models if not MODELS[next(iter(model))].about]
+    lines = [_model_line("", everyone, "class")] if everyone else []
     for column in manifest.columns:
         if column.attribute.role.is_secret and not isinstance(column, Sets):
-            about = [model for model in manifest.models if model not in everybody and is_about(model, column.name)]
+            about = [model for model in manifest.models if model not in everyone and is_about(model, column.name)]
             lines.append(_model_line(column.name, about, unit if isinstance(column, Grouped) else "class"))
     return tuple(lines)
 
@@ -375,8 +375,10 @@ def _model_line(attribute: str, models: Sequence[Mapping[str, Mapping[str, Any]]
     if attribute:
         shown = "by group" if unit == "group" else "as it is, in classes of records that look alike"
         sentences.insert(0, f"{attribute} is published {shown}.")
-    given = [(name, asked) for model in models for name, asked in model.items()]
-    named = (f"{name} ({parameters({k: v for k, v in asked.items() if k != 'attribute'})})" for name, asked in given)
+    given = [(name, requested) for model in models for name, requested in model.items()]
+    named = (
+        f"{name} ({parameters({k: v for k, v in requested.items() if k != 'attribute'})})" for name, requested in given
+    )
     return PromiseLine(attribute or "quasi-identifiers", " ".join(sentences), tuple(named))
 
 

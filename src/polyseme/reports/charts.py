@@ -25,13 +25,13 @@ from polyseme.results.drawing.bars import (
     heatmap,
     names_axis,
 )
-from polyseme.results.drawing.distribution import COLOURS, drawable
+from polyseme.results.drawing.distribution import COLORS, drawable
 from polyseme.results.views.formats import count, points, quantity
 from polyseme.results.views.plan_tables import STATUS
 from polyseme.results.views.tables import Setting, Tried
 
 __all__ = [
-    "COLOURS",
+    "COLORS",
     "AnyChart",
     "chart_svg",
     "distribution_chart",
@@ -52,7 +52,7 @@ def sizes_chart(sizes: ClassSizes, unit: str = "class", width: int = 640) -> alt
     ]
     step = min(width / len(labels), 60.0)
     axis = names_axis(True, labels, step)
-    bars = alt.Chart(alt.InlineData(values=rows)).mark_bar(width=alt.RelativeBandSize(0.74), color=COLOURS["estimate"])
+    bars = alt.Chart(alt.InlineData(values=rows)).mark_bar(width=alt.RelativeBandSize(0.74), color=COLORS["estimate"])
     layer = bars.encode(
         alt.X("size:N", sort=labels, title=f"records in a {unit}", axis=axis),
         alt.Y("number:Q", title=plural, axis=alt.Axis(tickCount=5, tickMinStep=1, domain=False)),
@@ -90,7 +90,7 @@ _KINDS = ("the policy's", "not beaten", "beaten by another")
 
 
 def _learners(name: str, tried: Sequence[Tried], width: int) -> alt.LayerChart:
-    """A learner's success against the error, with the lower bound, the policy's point and beaten settings in gray."""
+    """A learner's success against the error: lower bound, the policy's point, others in gray."""
     rows = [_tried_row(one.to_dict()) for one in tried]
     known = [row for row in rows if row["error"] is not None]
     base = alt.Chart(alt.InlineData(values=known)).encode(
@@ -106,25 +106,25 @@ def _learners(name: str, tried: Sequence[Tried], width: int) -> alt.LayerChart:
             axis=alt.Axis(values=_DECADES, format="~g"),
         ),
     )
-    colours = [COLOURS["published"], COLOURS["estimate"], COLOURS["original"]]
+    colors = [COLORS["published"], COLORS["estimate"], COLORS["original"]]
     dots = base.mark_point(filled=True, opacity=1).encode(
         alt.Color(
             "kind:N",
-            scale=alt.Scale(domain=list(_KINDS), range=colours),
+            scale=alt.Scale(domain=list(_KINDS), range=colors),
             legend=alt.Legend(title=None, orient="bottom", symbolSize=70),
         ),
         alt.Size("kind:N", scale=alt.Scale(domain=list(_KINDS), range=[150, 50, 30]), legend=None),
         alt.Description("about:N"),
     )
     names = (
-        base.transform_filter("datum.labelled")
-        .mark_text(align="left", dx=8, fontSize=10, color=COLOURS["muted"])
+        base.transform_filter("datum.labeled")
+        .mark_text(align="left", dx=8, fontSize=10, color=COLORS["muted"])
         .encode(alt.Text("setting:N"))
     )
     floors = [{"success": row["floor"]} for row in rows if row["kind"] == _KINDS[0]][:1]
     rule = (
         alt.Chart(alt.InlineData(values=floors))
-        .mark_rule(color=COLOURS["muted"], strokeDash=[4, 3])
+        .mark_rule(color=COLORS["muted"], strokeDash=[4, 3])
         .encode(alt.X("success:Q"))
     )
     title = f"{name}: success of a learner against error; dashed: lower bound for truthful sets of the policy's l, d"
@@ -141,7 +141,7 @@ def _tried_row(entry: Mapping[str, Any]) -> dict[str, Any]:
         "kind": kind,
         "setting": setting,
         # One label for each l and d: where decoys are even and sets truthful.
-        "labelled": entry["alpha"] == 0.0 and entry["p"] == 1.0,
+        "labeled": entry["alpha"] == 0.0 and entry["p"] == 1.0,
         "about": f"l, d = {setting}; alpha {quantity(entry['alpha'])}, p {quantity(entry['p'])}: {kind}",
     }
 
@@ -189,10 +189,8 @@ def _trade(data: alt.InlineData, side: int, title: str) -> alt.LayerChart:
             ),
         )
     )
-    dots = base.mark_point(filled=True, size=58, opacity=1, color=COLOURS["estimate"]).encode(
-        alt.Description("about:N")
-    )
-    names = base.mark_text(align="left", dx=7, fontSize=10, color=COLOURS["muted"]).encode(alt.Text("setting:N"))
+    dots = base.mark_point(filled=True, size=58, opacity=1, color=COLORS["estimate"]).encode(alt.Description("about:N"))
+    names = base.mark_text(align="left", dx=7, fontSize=10, color=COLORS["muted"]).encode(alt.Text("setting:N"))
     return alt.LayerChart(layer=[dots, names], width=side, height=side, title=title)
 
 
@@ -212,7 +210,7 @@ def _grid(data: alt.InlineData, side: int) -> alt.Chart:
             alt.Color(
                 "status:N",
                 scale=alt.Scale(
-                    domain=list(STATUS.values()), range=[COLOURS["estimate"], COLOURS["published"], COLOURS["muted"]]
+                    domain=list(STATUS.values()), range=[COLORS["estimate"], COLORS["published"], COLORS["muted"]]
                 ),
                 legend=legend,
             ),

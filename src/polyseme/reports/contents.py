@@ -130,7 +130,7 @@ class ValueRisk:
     promised  against an attacker who knows only the method; None where nothing was promised
     method    what that attacker reaches at most; None where it is not known, as with all that follows
     learner   promised against an attacker who also learns the distribution of the values from the release
-    learnt    what that attacker reaches on average, with the interval `low` to `high` where it is estimated
+    learned    what that attacker reaches on average, with the interval `low` to `high` where it is estimated
     surpassed whether that is more than was promised, beyond chance
     before    what he reaches without the release
     unknown   what may be reached at most by learning, where that is not known; None where it is
@@ -141,7 +141,7 @@ class ValueRisk:
     promised: float | None = None
     method: float | None = None
     learner: float | None = None
-    learnt: float | None = None
+    learned: float | None = None
     low: float | None = None
     high: float | None = None
     surpassed: bool = False
@@ -173,12 +173,12 @@ class ValueRisk:
 
         The records of a class look alike, so there it is nothing more.
         """
-        return self.unit == "class" or (self.learnt is not None and self.unknown is None)
+        return self.unit == "class" or (self.learned is not None and self.unknown is None)
 
     @property
     def reached(self) -> float | None:
         """The most that an attacker who learns reaches."""
-        return self.method if self.unit == "class" else self.learnt
+        return self.method if self.unit == "class" else self.learned
 
 
 def worst(risks: Sequence[ValueRisk], learning: bool) -> ValueRisk | None:
@@ -392,10 +392,10 @@ class Page:
     @property
     def above(self) -> bool:
         """Whether an attacker who has learned the distribution exceeds some attribute's promise."""
-        return any(told.above for told in self.learners.values()) or bool(self.learnt_in_groups)
+        return any(stated.above for stated in self.learners.values()) or bool(self.learned_in_groups)
 
     @property
-    def learnt_in_groups(self) -> tuple[tuple[str, float, float], ...]:
+    def learned_in_groups(self) -> tuple[tuple[str, float, float], ...]:
         """Attributes in groups for which an attacker who learns from all groups exceeds the promise.
 
         Each with what is promised against an attacker who knows only the group, and what is reached.
@@ -409,8 +409,9 @@ class Page:
         )
 
     def _chance(self, share: float) -> float:
-        """How far above a share as many records come by chance: three standard errors, twice the variance because the
-        parts of a release that judge each other were learned from one another.
+        """Three standard errors of a share, with twice the variance, as a margin of chance.
+
+        Twice, because the parts of a release that judge each other learned from one another.
         """
         return 3.0 * math.sqrt(2.0 * share * (1.0 - share) / max(self.records, 1))
 

@@ -20,7 +20,7 @@ from polyseme.kernel.arrays import Ints
 from polyseme.kernel.plugins import installed
 from polyseme.kernel.work import tracked
 from polyseme.reports.contents import TOP, Treatment, shown_values
-from polyseme.results.drawing.distribution import COLOURS, Distribution, drawable, highest_share
+from polyseme.results.drawing.distribution import COLORS, Distribution, drawable, highest_share
 from polyseme.results.views import formats
 from polyseme.results.views.formats import count
 
@@ -199,7 +199,7 @@ _MARK = re.compile(r'<(path|line|rect)( aria-label="([^"]*)" role="graphics-symb
 
 
 def _inline(svg: str, kind: str = "") -> Markup:
-    """A chart as part of the page: as wide as there is room, and each mark with its numbers as a title.
+    """A chart for the page: as wide as its column, each mark with its numbers as a title.
 
     kind  "wide" or "narrow" where there is one of each
     """
@@ -240,15 +240,15 @@ def _row(distribution: Distribution, index: int, top: int, end: float) -> str:
     value, low, high = (float(part[index]) for part in (distribution.estimate, distribution.low, distribution.high))
     known = math.isfinite(low) and math.isfinite(high)
     original = distribution.original
-    bar = (value, COLOURS["wash"]) if original is None else (float(original[index]), COLOURS["original"])
-    y, middle, blue = top + 18, top + 18 + _BAR / 2, COLOURS["estimate"]
+    bar = (value, COLORS["wash"]) if original is None else (float(original[index]), COLORS["original"])
+    y, middle, blue = top + 18, top + 18 + _BAR / 2, COLORS["estimate"]
     parts = [
         *_head(distribution, index, top, f" ({count(low)} to {count(high)})" if known else ""),
         f'<rect x="0" y="{y}" width="{at(bar[0])}" height="{_BAR}" fill="{bar[1]}"/>',
     ]
     if distribution.published is not None:
         place = at(float(distribution.published[index]))
-        parts.append(f'<rect x="{place}" y="{y}" width="2.5" height="{_BAR}" fill="{COLOURS["published"]}"/>')
+        parts.append(f'<rect x="{place}" y="{y}" width="2.5" height="{_BAR}" fill="{COLORS["published"]}"/>')
     if known:
         line = f'x1="{at(low)}" x2="{at(high)}" y1="{middle:g}" y2="{middle:g}"'
         parts.append(f'<line {line} stroke="{blue}" stroke-width="1.8"/>')
@@ -259,8 +259,8 @@ def _head(distribution: Distribution, index: int, top: int, between: str) -> tup
     """The name on the left and the numbers on the right, above the bar."""
     name = str(drawable(str(distribution.labels[index])))
     short = name if len(name) <= _LETTERS else f"{name[: _LETTERS - 1]}…"
-    told = f"{count(float(distribution.estimate[index]))}{between}"
+    stated = f"{count(float(distribution.estimate[index]))}{between}"
     return (
-        f'<text x="0" y="{top + 13}" fill="{COLOURS["ink"]}"><title>{escape(name)}</title>{escape(short)}</text>',
-        f'<text x="100%" y="{top + 13}" text-anchor="end" fill="{COLOURS["muted"]}">{told}</text>',
+        f'<text x="0" y="{top + 13}" fill="{COLORS["ink"]}"><title>{escape(name)}</title>{escape(short)}</text>',
+        f'<text x="100%" y="{top + 13}" text-anchor="end" fill="{COLORS["muted"]}">{stated}</text>',
     )

@@ -46,7 +46,7 @@ def signal(page: Page) -> Signal:
     red = [*_seeded(page), *_unchecked(page), *_broken(page), *_exceeded(page, risks)]
     amber = [
         *_accepted(page),
-        *_learnt(risks),
+        *_learned(risks),
         *_found_alone(page.reidentification),
         *_not_computed(risks),
         *_sets_not_read(page),
@@ -57,8 +57,8 @@ def signal(page: Page) -> Signal:
 
 
 def _seeded(page: Page) -> list[str]:
-    told = "The run used a fixed seed: an attacker who learns or guesses it can recompute every random choice."
-    return [] if page.for_publication else [told]
+    stated = "The run used a fixed seed: an attacker who learns or guesses it can recompute every random choice."
+    return [] if page.for_publication else [stated]
 
 
 def _unchecked(page: Page) -> list[str]:
@@ -97,12 +97,12 @@ def _accepted(page: Page) -> list[str]:
     return [f"It was published although {named} did not hold: the data holder accepted that risk (accepted_risk)."]
 
 
-def _learnt(risks: Sequence[ValueRisk]) -> list[str]:
+def _learned(risks: Sequence[ValueRisk]) -> list[str]:
     """Attributes with the same promise share a sentence."""
     above: dict[str, list[str]] = {}
     for risk in risks:
         if risk.surpassed:
-            above.setdefault(chance(risk.learner), []).append(f"{risk.attribute} ({chance(risk.learnt)} of cases)")
+            above.setdefault(chance(risk.learner), []).append(f"{risk.attribute} ({chance(risk.learned)} of cases)")
     return [
         f"An attacker who learns from the release exceeds the promised {promised}, for {_all(named)}."
         for promised, named in above.items()
@@ -122,13 +122,15 @@ def _found_alone(found: Reidentification) -> list[str]:
 def _not_computed(risks: Sequence[ValueRisk]) -> list[str]:
     """Where the success of an attacker who knows the method, or who learns, is not known."""
     method = [risk.attribute for risk in risks if risk.method is None]
-    told = [f"How often an attacker who knows the method guesses {_all(method)} right is not known."] if method else []
-    learnt: dict[str, list[str]] = {}
+    stated = (
+        [f"How often an attacker who knows the method guesses {_all(method)} right is not known."] if method else []
+    )
+    learned: dict[str, list[str]] = {}
     for risk in risks:
         if not risk.learning_is_known:
-            learnt.setdefault(_at_most(risk), []).append(risk.attribute)
-    return told + [
-        f"What an attacker can learn about {_all(named)} from the release is {most}." for most, named in learnt.items()
+            learned.setdefault(_at_most(risk), []).append(risk.attribute)
+    return stated + [
+        f"What an attacker can learn about {_all(named)} from the release is {most}." for most, named in learned.items()
     ]
 
 
@@ -138,9 +140,11 @@ def _at_most(risk: ValueRisk) -> str:
 
 def _sets_not_read(page: Page) -> list[str]:
     """Where it is not known what the sets of other attributes tell."""
-    names = [name for name, told in page.learners.items() if told.combined is not None and told.combined.after is None]
-    told = f"How often an attacker who reads all sets of a record guesses {_all(names)} right is not known."
-    return [told] if names else []
+    names = [
+        name for name, stated in page.learners.items() if stated.combined is not None and stated.combined.after is None
+    ]
+    stated = f"How often an attacker who reads all sets of a record guesses {_all(names)} right is not known."
+    return [stated] if names else []
 
 
 def _made_elsewhere(page: Page) -> list[str]:
@@ -156,25 +160,25 @@ def _value_risk(page: Page, name: str) -> ValueRisk:
     fact = next((fact for fact in page.facts if fact.attribute == name), None)
     if fact is None:
         return _in_classes(page, name)
-    told = page.learners.get(name)
-    learnt = None if told is None else told.learnt
+    stated = page.learners.get(name)
+    learned = None if stated is None else stated.learned
     method = None if fact.worst_posterior is None or math.isnan(fact.worst_posterior) else fact.worst_posterior
-    if told is None or learnt is None:
-        return ValueRisk(name, "set", fact.promised, method, unknown=None if told is None else told.unknown)
-    promised = told.promised if told.learner is None else told.learner
-    beyond = told.learner is not None and learnt.surely is not None and learnt.surely > told.learner + 1e-9
+    if stated is None or learned is None:
+        return ValueRisk(name, "set", fact.promised, method, unknown=None if stated is None else stated.unknown)
+    promised = stated.promised if stated.learner is None else stated.learner
+    beyond = stated.learner is not None and learned.surely is not None and learned.surely > stated.learner + 1e-9
     return ValueRisk(
         name,
         "set",
         fact.promised,
         method,
         promised,
-        learnt.after,
-        learnt.low,
-        learnt.high,
-        told.above or beyond,
-        learnt.before,
-        told.unknown,
+        learned.after,
+        learned.low,
+        learned.high,
+        stated.above or beyond,
+        learned.before,
+        stated.unknown,
     )
 
 
@@ -188,7 +192,7 @@ def _in_classes(page: Page, name: str) -> ValueRisk:
         None if alone is None else alone.success,
         None if alone is None else alone.bound,
         None if learning is None else learning.success,
-        surpassed=name in {found[0] for found in page.learnt_in_groups},
+        surpassed=name in {found[0] for found in page.learned_in_groups},
         before=None if alone is None else alone.baseline,
     )
 
@@ -256,7 +260,7 @@ def _learning(risk: ValueRisk | None, risks: Sequence[ValueRisk]) -> str:
         )
     between = f" (between {chance(risk.low)} and {chance(risk.high)})" if risk.low is not None else ""
     before = f", and in {chance(risk.before)} without the release" if risk.before is not None else ""
-    reached = f"right in {chance(risk.learnt)}{between} of cases{before}"
+    reached = f"right in {chance(risk.learned)}{between} of cases{before}"
     if risk.unknown is not None:
         reached = f"{_at_most(risk).partition(';')[0]}; may be as high as {chance(risk.unknown)}"
         return f"{who} guesses {risk.attribute}{_worst_off(risks)} right: {reached}."

@@ -26,7 +26,6 @@ from polyseme.reports.glossary import with_glossary
 from polyseme.reports.judgment import risk_paragraph, signal, value_risks
 from polyseme.reports.templates import environment_of
 from polyseme.reports.words import (
-    asked_for,
     attack_words,
     chance,
     check_words,
@@ -37,6 +36,7 @@ from polyseme.reports.words import (
     metric_written,
     moment,
     reached,
+    requested_for,
 )
 from polyseme.results.attackers import Guessers
 from polyseme.results.views import formats
@@ -73,8 +73,8 @@ def render_page(page: Page) -> str:
         from_data=[line for line in page.attributes if line.domain_from_data],
         questions=_questions(page),
         leaks=_leaks(page),
-        learnt=" ".join(filter(None, [_learnt(page), *map(_learnt_in_group, page.learnt_in_groups)])),
-        told={name: _sentence(told) for name, told in page.learners.items()},
+        learned=" ".join(filter(None, [_learned(page), *map(_learned_in_group, page.learned_in_groups)])),
+        stated={name: _sentence(stated) for name, stated in page.learners.items()},
         excesses=_excesses(page),
         infinity=math.inf,
         class_sizes=sizes_figure(page.treatment, 640, "wide"),
@@ -154,11 +154,11 @@ def is_page(file: Path) -> bool:
         return _GENERATOR in opened.read(_HEAD)
 
 
-def _learnt(page: Page) -> str:
-    return above_sentence({name: told.to_dict() for name, told in page.learners.items()})
+def _learned(page: Page) -> str:
+    return above_sentence({name: stated.to_dict() for name, stated in page.learners.items()})
 
 
-def _learnt_in_group(found: tuple[str, float, float]) -> str:
+def _learned_in_group(found: tuple[str, float, float]) -> str:
     name, promised, reached = found
     return (
         f"However, the promised {promised:.1%} for {name} is for an attacker who knows only the group of a person; "
@@ -177,7 +177,7 @@ def _template() -> jinja2.Template:
         "percent": formats.percent,
         "parameters": formats.parameters,
         "yes_no": formats.yes_no,
-        "asked_for": asked_for,
+        "asked_for": requested_for,
         "attack_words": attack_words,
         "chance": chance,
         "check_words": check_words,
@@ -201,8 +201,8 @@ def _questions(page: Page) -> list[tuple[str, list[float | None]]]:
     return [(name, [metrics.get(name) for metrics in page.metrics.values()]) for name in names]
 
 
-def _sentence(told: Guessers) -> str:
-    sentence = told.sentence()
+def _sentence(stated: Guessers) -> str:
+    sentence = stated.sentence()
     return f"{sentence[:1].upper()}{sentence[1:]}."
 
 

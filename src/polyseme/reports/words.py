@@ -15,7 +15,6 @@ from polyseme.models.base import Verdict
 from polyseme.results.views.formats import NOTHING, count, points, quantity
 
 __all__ = [
-    "asked_for",
     "attack_words",
     "chance",
     "check_words",
@@ -28,6 +27,7 @@ __all__ = [
     "model_sentence",
     "moment",
     "reached",
+    "requested_for",
 ]
 
 _ROUNDED = 0.0005
@@ -199,7 +199,7 @@ def found(verdict: Verdict) -> str:
     return _measured(verdict, verdict.worst)
 
 
-def asked_for(verdict: Verdict) -> str:
+def requested_for(verdict: Verdict) -> str:
     """What it was compared with."""
     return _measured(verdict, verdict.bound)
 
@@ -229,7 +229,7 @@ def _measured(verdict: Verdict, number: float | None) -> str:
 
 
 def _is_distance(verdict: Verdict) -> bool:
-    """Whether the worst is a distance; a check that fails for want of values counts these, and says so."""
+    """Whether the worst is a distance; a check that lacks values counts these instead."""
     apart = verdict.parameters.get("d" if verdict.model == "semantic-diversity" else "e")
     counts = verdict.note.startswith(tuple("0123456789")) or verdict.parameters.get("reading", "strict") != "strict"
     return verdict.bound == apart and not (counts and verdict.bound == verdict.parameters.get("l"))
@@ -263,7 +263,7 @@ def metric_written(name: str, number: float | None) -> str:
     return (_METRIC_WORDS[name][1] if name in _METRIC_WORDS else "{}").format(shown)
 
 
-Asked: TypeAlias = Mapping[str, Any]
+Requested: TypeAlias = Mapping[str, Any]
 
 
 def model_sentence(model: Mapping[str, Mapping[str, Any]], unit: str = "class") -> str:
@@ -277,12 +277,12 @@ def model_sentence(model: Mapping[str, Mapping[str, Any]], unit: str = "class") 
     return words(spec.parameters, unit) if words else f"Every {unit} keeps {spec.model.name}."
 
 
-def _k(asked: Asked, unit: str) -> str:
-    return f"Every {unit} has at least {asked['k']} records: each looks like at least {asked['k'] - 1} others."
+def _k(requested: Requested, unit: str) -> str:
+    return f"Every {unit} has at least {requested['k']} records: each looks like at least {requested['k'] - 1} others."
 
 
-def _k_map(asked: Asked, unit: str) -> str:
-    return f"Every {unit} fits at least {asked['k']} people of the population."
+def _k_map(requested: Requested, unit: str) -> str:
+    return f"Every {unit} fits at least {requested['k']} people of the population."
 
 
 def _share(share: str, unit: str) -> str:
@@ -292,71 +292,74 @@ def _share(share: str, unit: str) -> str:
     )
 
 
-def _frequency(asked: Asked, unit: str) -> str:
-    return _share(f"1/{quantity(asked['l'])}", unit)
+def _frequency(requested: Requested, unit: str) -> str:
+    return _share(f"1/{quantity(requested['l'])}", unit)
 
 
-def _alpha(asked: Asked, unit: str) -> str:
-    return f"Every {unit} has at least {asked['k']} records. {_share(quantity(asked['alpha']), unit)}"
+def _alpha(requested: Requested, unit: str) -> str:
+    return f"Every {unit} has at least {requested['k']} records. {_share(quantity(requested['alpha']), unit)}"
 
 
-def _distinct(asked: Asked, unit: str) -> str:
+def _distinct(requested: Requested, unit: str) -> str:
     return (
-        f"Every {unit} has at least {asked['l']} different values. That does not limit how frequent one of them is, so "
-        "a guess may be right far more often than that number suggests."
+        f"Every {unit} has at least {requested['l']} different values. That does not limit how frequent one of them "
+        "is, so a guess may be right far more often than that number suggests."
     )
 
 
-def _entropy(asked: Asked, unit: str) -> str:
-    return f"The values of every {unit} are as mixed (by entropy) as {quantity(asked['l'])} equally frequent ones."
+def _entropy(requested: Requested, unit: str) -> str:
+    return f"The values of every {unit} are as mixed (by entropy) as {quantity(requested['l'])} equally frequent ones."
 
 
-def _recursive(asked: Asked, unit: str) -> str:
-    spared = asked["l"] - 2
+def _recursive(requested: Requested, unit: str) -> str:
+    spared = requested["l"] - 2
     after = f", even after {spared} of them {'is' if spared == 1 else 'are'} ruled out" if spared > 0 else ""
-    times = quantity(asked["c"])
+    times = quantity(requested["c"])
     return f"The most frequent value of a {unit} is less than {times} times as frequent as the others together{after}."
 
 
-def _closeness(asked: Asked, unit: str) -> str:
+def _closeness(requested: Requested, unit: str) -> str:
     return (
         f"In every {unit} the values are distributed nearly as in the whole table: the distance between the two "
-        f"distributions ({asked['ground']} ground) is at most {quantity(asked['t'])}."
+        f"distributions ({requested['ground']} ground) is at most {quantity(requested['t'])}."
     )
 
 
-def _beta(asked: Asked, unit: str) -> str:
+def _beta(requested: Requested, unit: str) -> str:
     return (
         f"No value is more frequent in a {unit} than in the whole table by more than a factor of "
-        f"{quantity(1 + asked['beta'])}."
+        f"{quantity(1 + requested['beta'])}."
     )
 
 
-def _delta(asked: Asked, unit: str) -> str:
-    factor = f"e^{quantity(asked['delta'])}"
+def _delta(requested: Requested, unit: str) -> str:
+    factor = f"e^{quantity(requested['delta'])}"
     return f"The share of a value in a {unit} and its share in the whole table differ by a factor below {factor}."
 
 
-def _similar(asked: Asked, unit: str) -> str:
-    many = "no value has more than 1/{l} of it" if asked["represented"] == "frequency" else "it has at least {l} values"
-    return (
-        f"No two values of a {unit} are similar (more than {quantity(asked['e'])} apart), and {many.format(**asked)}."
+def _similar(requested: Requested, unit: str) -> str:
+    many = (
+        "no value has more than 1/{l} of it"
+        if requested["represented"] == "frequency"
+        else "it has at least {l} values"
     )
+    apart = quantity(requested["e"])
+    return f"No two values of a {unit} are similar (more than {apart} apart), and {many.format(**requested)}."
 
 
-def _semantic(asked: Asked, unit: str) -> str:
-    l, d = asked["l"], quantity(asked["d"])
-    if asked["reading"] == "frequency":
+def _semantic(requested: Requested, unit: str) -> str:
+    l, d = requested["l"], quantity(requested["d"])
+    if requested["reading"] == "frequency":
         return (
             f"The values nearer than {d} to any one value have together at most 1/{l} of a {unit}: not even a range or "
             "a branch can be guessed more often."
         )
-    if asked["reading"] == "exists":
+    if requested["reading"] == "exists":
         return f"Every {unit} has {l} values that are at least {d} apart from each other."
     return f"Every {unit} has at least {l} different values, any two of them at least {d} apart."
 
 
-_MODEL_WORDS: Mapping[str, Callable[[Asked, str], str]] = {
+_MODEL_WORDS: Mapping[str, Callable[[Requested, str], str]] = {
     "k-anonymity": _k,
     "k-map": _k_map,
     "alpha-k-anonymity": _alpha,
@@ -370,5 +373,5 @@ _MODEL_WORDS: Mapping[str, Callable[[Asked, str], str]] = {
     "delta-disclosure": _delta,
     "le-diversity": _similar,
     "semantic-diversity": _semantic,
-    "semantic-rules": lambda asked, unit: f"No {unit} reveals what the rules forbid.",
+    "semantic-rules": lambda requested, unit: f"No {unit} reveals what the rules forbid.",
 }

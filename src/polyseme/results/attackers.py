@@ -137,7 +137,7 @@ class Guessers:
         }
 
     @property
-    def learnt(self) -> Guesser | None:
+    def learned(self) -> Guesser | None:
         """The attacker who knows most, of those whose success is known."""
         return self.combined if self.read else self.alone
 
@@ -157,26 +157,26 @@ class Guessers:
     def above(self) -> bool:
         """Whether an attacker who learned the distribution exceeds every promise, beyond chance."""
         promised = [number for number in (self.promised, self.learner) if number is not None]
-        if self.learnt is None or self.learnt.surely is None or not promised:
+        if self.learned is None or self.learned.surely is None or not promised:
             return False
-        return self.learnt.surely > max(promised) + _ROUNDING
+        return self.learned.surely > max(promised) + _ROUNDING
 
     def sentence(self) -> str:
         """What was promised against the first attacker and what the others reach, always together."""
-        learnt, promised = self.learnt, ""
+        learned, promised = self.learned, ""
         if self.promised is not None:
             promised = f"{self.promised:.1%} is for an attacker with the public prior; "
-        if learnt is None or learnt.after is None:
+        if learned is None or learned.after is None:
             ask = "" if self.source else ": give a distribution"
             most = "" if self.unknown is None else f"; it may be as high as {self.unknown:.1%}"
             who = "an attacker who knows the distribution of the values"
             return f"{promised}how often {who} guesses right is not known{most}{ask}"
-        known = self._given if learnt is not self.marginal else ""
-        group = f", in {learnt.worst_group:.1%} in the worst group ({learnt.group})" if learnt.group else ""
+        known = self._given if learned is not self.marginal else ""
+        group = f", in {learned.worst_group:.1%} in the worst group ({learned.group})" if learned.group else ""
         return (
-            f"{promised}{self._who}knows the distribution of the values{known} is right in {learnt.after:.1%}"
-            f"{learnt.between} of all cases{learnt.beyond}{group}, {self._without}and in {learnt.before:.1%} without "
-            f"the release (from {self.source}){self._missing}"
+            f"{promised}{self._who}knows the distribution of the values{known} is right in {learned.after:.1%}"
+            f"{learned.between} of all cases{learned.beyond}{group}, {self._without}and in {learned.before:.1%} "
+            f"without the release (from {self.source}){self._missing}"
         )
 
     @property
@@ -200,7 +200,7 @@ class Guessers:
 
     @property
     def _without(self) -> str:
-        """What is reached without the sets of other attributes, in words; empty where they tell nothing more."""
+        """The success without the sets of other attributes, as text; empty where these add nothing."""
         alone = None if self.alone is None or not self.read else self.alone.after
         return "" if alone is None else f"in {alone:.1%} without these sets, "
 

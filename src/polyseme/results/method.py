@@ -205,4 +205,7 @@ def applied_lines(applied: Applied, records: int) -> list[str]:
 def _proved(applied: Applied) -> str:
     if applied.gap is None:
         return "without a proof that it is the least"
-    return "proved to be the least" if applied.gap == 0 else f"at most {applied.gap:,.4g} above the least"
+    if applied.gap == 0:
+        return "proved to be the least"
+    share = f" ({applied.gap / applied.loss:.1%})" if applied.loss else ""
+    return f"at most {applied.gap:,.4g}{share} above the least; to search further: full-domain: {{time-limit: 600}}"

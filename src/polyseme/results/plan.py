@@ -166,7 +166,7 @@ class Chosen:
 
 @dataclass(frozen=True, eq=False)
 class _Drawing:
-    """How the sets of a stratum are drawn; for the attribute itself the stratum is that of everybody else."""
+    """How a stratum's sets are drawn; the attribute itself stands for all other records."""
 
     attribute: Attribute
     key: Key

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from polyseme.inference.counts import ranked
 from polyseme.inference.knowledge.held_out import Reached, reached
-from polyseme.inference.knowledge.learned import combined, learnt_shares
+from polyseme.inference.knowledge.learned import combined, learned_shares
 from polyseme.kernel.arrays import Bools, Floats, Ints
 from polyseme.kernel.errors import ReleaseError
 from polyseme.kernel.spelling import spelled
@@ -32,7 +32,7 @@ from polyseme.tables.io.columnar import FrameSource
 from polyseme.tables.io.source import Source
 from polyseme.tables.published import code_sets
 
-__all__ = ["Learnt", "Looked", "declared", "from_release", "look", "looks_at_all", "some_records"]
+__all__ = ["Learned", "Looked", "declared", "from_release", "look", "looks_at_all", "some_records"]
 
 _CELLS = 16_000_000
 """Codes that are held at a time (128 MB)."""
@@ -65,11 +65,11 @@ def declared(attribute: Attribute) -> Groups | None:
     if shares and len(shares) == len(attribute.conditional):
         return _by_condition(attribute, shares)
     known = attribute.distributions.known
-    return None if known is None else Groups.everybody(known)
+    return None if known is None else Groups.everyone(known)
 
 
 def _by_condition(attribute: Attribute, shares: Sequence[float]) -> Groups | None:
-    """What is known under conditions that exclude each other; None where one of them has no distribution of its own."""
+    """Knowledge under exclusive conditions; None where one of them has no distribution."""
     known = [item.distributions.known for item in attribute.conditional]
     found = [distribution for distribution in known if distribution is not None]
     by = dict.fromkeys(name for item in attribute.conditional for name in item.condition.when)
@@ -85,19 +85,19 @@ class _Split:
 
     group    of each record, from 0 on: (n,)
     columns  that tell it, beside the strata
-    told     what other records of a group tell about one, in nats for all records together
+    stated   what other records of a group tell about one, in nats for all records together
     """
 
     group: Ints
     columns: tuple[int, ...]
-    told: float
+    stated: float
 
 
 def _worthwhile(finer: Sequence[_Split]) -> _Split:
-    """The finest groups of which each column tells more than chance; one column at least, so that there are groups."""
+    """The finest groups in which each column is informative beyond chance; at least one column."""
     chosen = finer[0]
     for one in finer[1:]:
-        if chosen.group.any() and one.told <= chosen.told + _WORTH:
+        if chosen.group.any() and one.stated <= chosen.stated + _WORTH:
             break
         chosen = one
     return chosen
@@ -145,15 +145,15 @@ class Looked:
         return tuple(self.names[column] for column in chosen), *found
 
     def _telling(self, name: str, size: int) -> list[int]:
-        """The columns by which other records tell something about one; of a number and its ranges the better."""
+        """The columns that are informative about other records; a number or its bins, the better."""
         values = self.values[name]
         whole = np.bincount(values.ravel(), minlength=size) / max(values.size, 1)
         best: dict[str, tuple[float, int]] = {}
         for column, (called, level) in enumerate(zip(self.names, self.features.T)):
             if (int(level.max(initial=0)) + 1) * size <= _TABLE // len(self.names):
-                told = information(level, values, size, whole, self.persons)
-                best[called] = max(best.get(called, (0.0, -1)), (told, column))
-        return [column for told, column in best.values() if told > 0.0]
+                stated = information(level, values, size, whole, self.persons)
+                best[called] = max(best.get(called, (0.0, -1)), (stated, column))
+        return [column for stated, column in best.values() if stated > 0.0]
 
     def group_of(self, name: str, strata: Strata) -> Ints:
         """The group of each record, as in `groups` and in `learnt`."""
@@ -169,10 +169,10 @@ class Looked:
     def _known(self) -> dict[str, Sequence[_Split]]:
         return {}
 
-    def learnt(self, name: str, strata: Strata) -> tuple[Groups | None, Learnt]:
+    def learned(self, name: str, strata: Strata) -> tuple[Groups | None, Learned]:
         """What candidates teach: the groups with estimated shares, and the success of guesses."""
         if not len(self.places[name]):
-            return None, Learnt(None, ())
+            return None, Learned(None, ())
         finer = self._finer(name, strata)
         chosen = _worthwhile(finer)
         return self._groups(name, strata, False, chosen), self._judged(name, strata, chosen.group, finer[-1].group)
@@ -204,7 +204,7 @@ class Looked:
         )
 
     def _stated(self, name: str, condition: Condition, mine: Bools) -> str:
-        """As the condition of a stratum says it, or as its records have it where they have few different texts."""
+        """The condition of a stratum, or its records' values where these have few different texts."""
         if name in condition.when:
             return " or ".join(condition.when[name])
         if name not in self.names:
@@ -214,7 +214,7 @@ class Looked:
         return " or ".join(found) if 0 < len(found) <= _STATED else _ANY_OTHER
 
     def _own(self, values: Ints, group: Ints, counts: Floats) -> Mapping[int, Floats]:
-        """For each number of records that a person has in a group with one value, the records of such persons."""
+        """For each number of records a person has with one value in a group, their records."""
         if self.persons is None:
             return {1: counts}
         pairs = group * counts.shape[1] + values
@@ -225,7 +225,7 @@ class Looked:
         }
 
     def _split(self, name: str, strata: Strata) -> list[_Split]:
-        """Finer and finer groups of the records: by those columns by which other records tell most about one.
+        """Finer and finer groups of records, by the columns most informative about other records.
 
         The first ones are those of the columns that decide the stratum; the last ones take as many as there may be.
         """
@@ -245,18 +245,18 @@ class Looked:
             ]
             if not finer:
                 break
-            found.append(max(finer, key=lambda one: one.told))
+            found.append(max(finer, key=lambda one: one.stated))
         return found
 
     def _in_strata(self, name: str, strata: Strata, most: int) -> tuple[Ints, tuple[int, ...]]:
-        """The records by the columns that decide their stratum; by the strata where that would be too many groups."""
+        """Records by the columns that decide their stratum; by stratum if these are too many."""
         place = self.places[name]
         deciding = self._undecided(strata, place)
         columns = tuple(self.names.index(column) for column in deciding if column in self.names)
         group = combined(np.column_stack([place, self.features[:, list(columns)]]))
         return (group, columns) if group.max(initial=0) < most else (ranked(place)[1], ())
 
-    def _judged(self, name: str, strata: Strata, group: Ints, every: Ints) -> Learnt:
+    def _judged(self, name: str, strata: Strata, group: Ints, every: Ints) -> Learned:
         """How often guesses are right that were learned from candidates, judged by other records.
 
         every  groups by as many columns as there may be
@@ -265,7 +265,7 @@ class Looked:
         grouped = [one for one in [group] if one.any()] + ([] if _alike(group, every) else [every])
         ways = [self._reached(name, one, strata) for one in grouped]
         ways += [self._naive(name, strata)] if self.names else []
-        return Learnt(
+        return Learned(
             self._reached(name, np.zeros_like(group), strata) if alone else None,
             tuple(way for way in ways if way is not None),
         )
@@ -309,7 +309,7 @@ class Looked:
             member = strata.members[number]
             if member.forbids[sets[rows]].any():
                 raise ReleaseError("some sets hold a value that is impossible for their record", "run polyseme verify")
-            shares = learnt_shares(member.narrow(sets[rows]), np.searchsorted(mine, group[rows]), member.mechanism)
+            shares = learned_shares(member.narrow(sets[rows]), np.searchsorted(mine, group[rows]), member.mechanism)
             found[np.ix_(mine, member.allowed)] = people[mine, None] * shares
         return found
 
@@ -320,7 +320,7 @@ def _alike(one: Ints, other: Ints) -> bool:
 
 
 @dataclass(frozen=True)
-class Learnt:
+class Learned:
     """How often an attacker who reads a release is right, as far as held-out records say.
 
     marginal     and learns how the values are distributed among all people; None for several strata
@@ -349,7 +349,7 @@ def _looked(texts: pl.DataFrame, values: Mapping[str, Ints], places: Mapping[str
 
 
 def _ranges(texts: pl.Series) -> pl.Series | None:
-    """Numbers as ranges that hold about equally many records; None where there are few of them, or none."""
+    """Numbers as quantile bins; None where there are few numbers, or none."""
     numbers = texts.cast(pl.Float64, strict=False)
     known = numbers.drop_nulls()
     if numbers.null_count() > texts.null_count() or known.n_unique() <= _RANGES or not known.is_finite().all():

@@ -28,7 +28,7 @@ from polyseme.results.plan import AttributePlan, Plan
 from polyseme.results.verification import Verification
 from polyseme.schema import Resolved
 from polyseme.scrutiny.combined import Reader, broken_promises, combined_verdicts, shared_by, shared_warnings, unknown
-from polyseme.scrutiny.knowledge import Learnt, Looked, declared, from_release, look
+from polyseme.scrutiny.knowledge import Learned, Looked, declared, from_release, look
 from polyseme.semantics.distances.base import Graph
 from polyseme.strata import Strata, Stratum
 from polyseme.strata.stratum import Groups
@@ -64,7 +64,7 @@ _ALL_GROUPS = 1_000
 """Groups of all attributes that are looked at by themselves: two seconds."""
 _MORE = 1e-9
 """What one attacker must know more than another: rounding aside."""
-_CROWDED = 200
+_CONCENTRATED = 200
 """Values of a graph up to which its crowds are listed, to know what a range is."""
 
 
@@ -115,7 +115,7 @@ class _Tables:
 
 def _ranges(stratum: Stratum) -> Ranges | None:
     structure = stratum.mechanism.design.structure
-    if isinstance(structure, Graph) and structure.size > _CROWDED:
+    if isinstance(structure, Graph) and structure.size > _CONCENTRATED:
         return None
     try:
         return ranges_of(structure)
@@ -140,25 +140,25 @@ class _Facing:
     def ranges(self) -> _Tables:
         return _Tables(self.apart)
 
-    def guesser(self, known: Sequence[_Known], learnt: bool = True) -> Guesser:
+    def guesser(self, known: Sequence[_Known], learned: bool = True) -> Guesser:
         """An attacker's success over all groups; with floor and ranges where each of them is known."""
         weights = np.array([one.weight for one in known])
         weights = weights / weights.sum()
         after = [one.after() for one in known]
-        told = [value for value in after if value is not None]
-        complete = len(told) == len(known)
-        worst = int(np.argmax(told)) if complete else 0
-        lowest = [one.floor() for one in known] if learnt else []
+        stated = [value for value in after if value is not None]
+        complete = len(stated) == len(known)
+        worst = int(np.argmax(stated)) if complete else 0
+        lowest = [one.floor() for one in known] if learned else []
         floors = [one for one in lowest if one is not None]
         proved = len(floors) == len(known)
         return Guesser(
             before=float(weights @ [one.before() for one in known]),
-            after=float(weights @ told) if complete else None,
-            worst_group=told[worst] if complete else None,
+            after=float(weights @ stated) if complete else None,
+            worst_group=stated[worst] if complete else None,
             floor=float(weights @ [one.value for one in floors]) if proved else None,
             crowd=self._crowd(known, floors) if proved else "",
             group=known[worst].name if complete and len(known) > 1 else "",
-            ranges=self._range_guess(known, weights) if learnt else None,
+            ranges=self._range_guess(known, weights) if learned else None,
         )
 
     def _crowd(self, known: Sequence[_Known], floors: Sequence[Floor]) -> str:
@@ -212,11 +212,11 @@ class _Grouped:
             counts[np.ix_(mine, allowed)] = people * belief / belief.sum(axis=1, keepdims=True)
         return self.groups.believed(counts)
 
-    def told(self, reference: Guesser, source: str) -> Guessers:
+    def stated(self, reference: Guesser, source: str) -> Guessers:
         marginal = self._marginal()
         by, alone = self.groups.by, not self.groups.by and self.left is None
-        told = Guessers(reference, marginal, None if alone else self._conditional(marginal), source, by, self._count)
-        return replace(told, warnings=tuple(self._remarks()))
+        stated = Guessers(reference, marginal, None if alone else self._conditional(marginal), source, by, self._count)
+        return replace(stated, warnings=tuple(self._remarks()))
 
     @property
     def _strata(self) -> Strata:
@@ -236,7 +236,7 @@ class _Grouped:
 
     @cached_property
     def _rows(self) -> list[tuple[int, Ints]]:
-        """The strata that occur, each with its groups of people who have a value that is possible there."""
+        """The strata that occur, each with its groups of people who have a possible value."""
         counts, rows = self.groups.counts, np.flatnonzero(self.groups.some)
         found = []
         for place in np.unique(self.places).tolist():
@@ -269,8 +269,8 @@ class _Grouped:
         """An attacker who knows the distribution among all people, and nothing about groups."""
         margin, exact = self.groups.population.margin, _given(self._strata, self.groups, self.places)
         whole = list(_gathered(self._strata, list(exact)))
-        found = self.facing.guesser(list(_expecting(whole, margin)), learnt=False)
-        worst = self.facing.guesser(list(_expecting(self._largest, margin)), learnt=False)
+        found = self.facing.guesser(list(_expecting(whole, margin)), learned=False)
+        worst = self.facing.guesser(list(_expecting(self._largest, margin)), learned=False)
         # The floor and the ranges are those of the distribution he knows.
         known = self.facing.guesser(whole)
         found = replace(found, floor=known.floor, crowd=known.crowd, ranges=known.ranges)
@@ -282,7 +282,7 @@ class _Grouped:
 
     def _conditional(self, marginal: Guesser) -> Guesser:
         """An attacker who knows the distribution in each group, or learns it from other records."""
-        found = self.facing.guesser(self._largest, learnt=not self._many)
+        found = self.facing.guesser(self._largest, learned=not self._many)
         if self._many:
             # What no mechanism undercuts for all people together, it does not undercut for groups.
             before = float(sum(one.weight * one.before() for one in self._known))
@@ -307,7 +307,7 @@ def _with_worst(found: Guesser, worst: Guesser) -> Guesser:
 
 
 def _by_others(found: Guesser, left: LeftOut) -> Guesser:
-    """What each record's group tells about it without the record, in place of what follows from the shares."""
+    """Success from each record's group without the record, in place of that from shares."""
     floor = None if found.floor is None else min(found.floor, left.after)
     worst = None if found.worst_group is None else max(found.worst_group, left.after)
     return replace(found, before=left.before, after=left.after, worst_group=worst, floor=floor, high=left.high)
@@ -330,7 +330,7 @@ def guessers(
     weights: Floats = np.bincount(places, groups.population.weights, len(strata.members)).astype(np.float64)
     reference = facing.guesser(list(_reference(strata, weights)))
     grouped = _Grouped(facing, groups, places, attributes)
-    return grouped.told(reference, source), grouped.believed
+    return grouped.stated(reference, source), grouped.believed
 
 
 def with_guessers(
@@ -342,8 +342,8 @@ def with_guessers(
     source      the table, where it is at hand
     """
     drawn = {item.name: sets_of(item) for item in made.attributes if item.feasible}
-    asked = {name: sets.strata for name, sets in drawn.items() if len(drawn) > 1 or name not in statistics}
-    looked = look(policy, resolved.schema, asked, source) if source is not None and asked else None
+    requested = {name: sets.strata for name, sets in drawn.items() if len(drawn) > 1 or name not in statistics}
+    looked = look(policy, resolved.schema, requested, source) if source is not None and requested else None
     reader = Reader(looked, drawn, exact=True) if looked is not None else None
 
     def known(sets: Sets) -> tuple[Groups | None, str, tuple[str, ...]]:
@@ -360,15 +360,17 @@ def with_guessers(
             return item
         sets = drawn[item.name]
         groups, origin, warnings = known(sets)
-        told, believed = _of_sets(sets, groups, origin, len(drawn))
+        stated, believed = _of_sets(sets, groups, origin, len(drawn))
         if looked is not None and origin == _TABLE:
-            told = _with_columns(told, *looked.gained(sets.name, sets.strata))
+            stated = _with_columns(stated, *looked.gained(sets.name, sets.strata))
         if reader is not None:
-            told = reader.told(sets.name, told, groups)
-        elif len(drawn) > 1 and told.alone is not None:
-            told = replace(told, combined=unknown(told), warnings=(*told.warnings, _NO_TABLE))
-        undeclared = (_UNIFORM,) if told.promised is not None and _without_a_prior(sets) else ()
-        return replace(item, learner=replace(told, warnings=(*undeclared, *told.warnings, *warnings)), groups=believed)
+            stated = reader.stated(sets.name, stated, groups)
+        elif len(drawn) > 1 and stated.alone is not None:
+            stated = replace(stated, combined=unknown(stated), warnings=(*stated.warnings, _NO_TABLE))
+        undeclared = (_UNIFORM,) if stated.promised is not None and _without_a_prior(sets) else ()
+        return replace(
+            item, learner=replace(stated, warnings=(*undeclared, *stated.warnings, *warnings)), groups=believed
+        )
 
     attributes = tuple(map(planned, tracked(made.attributes, "guesses", "Guessing values")))
     learners = {item.name: item.learner for item in attributes if item.learner is not None}
@@ -377,19 +379,19 @@ def with_guessers(
     return replace(made, attributes=attributes, remarks=(*made.remarks, *broken, *shared_warnings(shared, drawn)))
 
 
-def _with_columns(told: Guessers, columns: tuple[str, ...], before: float, after: float) -> Guessers:
-    """With an attacker who takes all columns one by one in the place of one who knows groups, if he knows more."""
-    one, whole = told.conditional, told.marginal
+def _with_columns(stated: Guessers, columns: tuple[str, ...], before: float, after: float) -> Guessers:
+    """The attackers, with the naive Bayes one instead of the grouped one if it knows more."""
+    one, whole = stated.conditional, stated.marginal
     if one is None or whole is None or one.after is None or whole.after is None:
-        return told
+        return stated
     reached = min(max(whole.after + after, whole.before + before), 1.0)
     before = min(max(one.before, whole.before + before), 1.0)
     if reached <= one.after + _MORE:
-        return replace(told, conditional=replace(one, before=min(before, one.after)))
+        return replace(stated, conditional=replace(one, before=min(before, one.after)))
     worst = None if one.worst_group is None else max(one.worst_group, reached)
     high = max(one.high or 0.0, reached)
     return replace(
-        told, conditional=replace(one, before=before, after=reached, worst_group=worst, high=high), columns=columns
+        stated, conditional=replace(one, before=before, after=reached, worst_group=worst, high=high), columns=columns
     )
 
 
@@ -418,28 +420,30 @@ def guessers_of_release(release: Release, looked: Looked | None = None) -> dict[
         if sets.name not in looked.values:
             continue
         try:
-            groups, reached = looked.learnt(sets.name, sets.strata)
+            groups, reached = looked.learned(sets.name, sets.strata)
         except ReleaseError:
             continue
         records = len(looked.places[sets.name])
         origin = f"the release itself, estimated from {records:,} records"
-        told, _ = _of_sets(sets, groups, origin, len(release.manifest.sets))
-        found[sets.name] = reader.told(sets.name, _judged(told, reached, sets.repeats), groups)
+        stated, _ = _of_sets(sets, groups, origin, len(release.manifest.sets))
+        found[sets.name] = reader.stated(sets.name, _judged(stated, reached, sets.repeats), groups)
     return found
 
 
-def _judged(told: Guessers, reached: Learnt, repeats: float) -> Guessers:
-    """With what records say about guesses learned from others, in place of what follows from learned shares."""
+def _judged(stated: Guessers, reached: Learned, repeats: float) -> Guessers:
+    """The attackers with success measured on held-out records instead of learned shares."""
     ways = [way.of_draws(repeats) for way in reached.conditional]
     marginal = None if reached.marginal is None else reached.marginal.of_draws(repeats)
-    told = replace(told, marginal=_limited(told.marginal, marginal))
-    if told.conditional is None:
+    stated = replace(stated, marginal=_limited(stated.marginal, marginal))
+    if stated.conditional is None:
         # Without groups there is nothing more to learn.
-        return replace(told, conditional=told.marginal, warnings=(*told.warnings, _NO_GROUPS))
+        return replace(stated, conditional=stated.marginal, warnings=(*stated.warnings, _NO_GROUPS))
     known = Reached.largest(ways)
     if known is None:
-        return replace(told, conditional=replace(told.conditional, after=None, worst_group=None, low=None, high=1.0))
-    return replace(told, conditional=_limited(told.conditional, known))
+        return replace(
+            stated, conditional=replace(stated.conditional, after=None, worst_group=None, low=None, high=1.0)
+        )
+    return replace(stated, conditional=_limited(stated.conditional, known))
 
 
 def _limited(one: Guesser | None, reached: Reached | None) -> Guesser | None:
@@ -450,16 +454,16 @@ def _limited(one: Guesser | None, reached: Reached | None) -> Guesser | None:
 
 
 def _without_a_prior(sets: Sets) -> bool:
-    """Whether sets are balanced for a uniform prior, and the policy says nothing about what is expected."""
+    """Whether sets are balanced for a uniform prior, and the policy declares none."""
     expected = sets.attribute.distributions
     return expected.prior is None and expected.reference is None and not sets.attribute.conditional
 
 
 def _of_sets(sets: Sets, groups: Groups | None, origin: str, attributes: int) -> tuple[Guessers, Groups | None]:
     """The attackers of one of so many attributes, with what was promised about them."""
-    told, believed = guessers(sets.strata, groups, sets.threshold is not None, sets.domain.values, origin, attributes)
+    stated, believed = guessers(sets.strata, groups, sets.threshold is not None, sets.domain.values, origin, attributes)
     bounds = sets.attribute.promises.bounds(sets.channels[0])
-    return replace(told, promised=bounds.guess, learner=bounds.learner), believed
+    return replace(stated, promised=bounds.guess, learner=bounds.learner), believed
 
 
 def _undecided(strata: Strata, groups: Groups) -> str:
@@ -472,7 +476,7 @@ def _too_many(groups: int, most: int) -> str:
 
 
 def _reference(strata: Strata, weights: Floats | None) -> Iterator[_Known]:
-    """An attacker whose belief is the prior of the sets; strata count alike where sizes are not known."""
+    """The attacker with the prior of the sets; strata have equal weight without known sizes."""
     for number, member in enumerate(strata.members):
         prior = attacker_prior(member.prior, member.mechanism.size)
         weight = 1.0 if weights is None else float(weights[number])

@@ -115,8 +115,8 @@ class Coupling(ABC):
 def _label(stratum: Stratum) -> bytes:
     """Names a stratum among those of its attribute, whatever the others are."""
     excluded = ",".join(map(str, stratum.excluded))
-    asked = [[name, *sorted(texts)] for name, texts in sorted(stratum.condition.when.items())]
-    return f"{excluded} {json.dumps(asked)}".encode() if asked else excluded.encode()
+    requested = [[name, *sorted(texts)] for name, texts in sorted(stratum.condition.when.items())]
+    return f"{excluded} {json.dumps(requested)}".encode() if requested else excluded.encode()
 
 
 def log_channel(stratum: Stratum, codes: Ints, sets: Ints) -> Floats:
@@ -208,7 +208,7 @@ class Nested(Coupling):
         return np.take_along_axis(masked, order, axis=1), order
 
     def _list_parts(self, before: Design) -> None:
-        """What can be left of a set of the parent, and how likely: given each member of it, and blindly."""
+        """What can be left of a parent's set, with its probability given each member and blind."""
         own = before.sets()
         left, order = self._left(self.parent.widen(own))
         self._parts, number = np.unique(self._key(left), return_inverse=True)

@@ -155,7 +155,7 @@ class Placing:
 
 
 def _step(name: str, rules: Sequence[Condition], states: Sequence[int]) -> tuple[_Step, list[int]]:
-    """What a column makes of the states, which are numbers with a bit for each rule that can still be fulfilled."""
+    """How a column changes the states: bit sets of the rules that can still be fulfilled."""
     silent, asking = 0, dict[str, int]()
     for index, rule in enumerate(rules):
         if name not in rule.when:
@@ -389,7 +389,7 @@ class Groups:
     own: Mapping[int, Floats] = field(default_factory=dict)
 
     @classmethod
-    def everybody(cls, counts: Floats) -> Groups:
+    def everyone(cls, counts: Floats) -> Groups:
         """One group."""
         return cls(np.asarray(counts, dtype=np.float64)[None, :])
 

@@ -117,7 +117,7 @@ class DesignChoice:
         return mechanism, sets, channel / channel.sum(axis=1, keepdims=True)
 
 
-def _randomised(size: int, l: int, epsilon: float) -> DesignChoice:
+def _randomized(size: int, l: int, epsilon: float) -> DesignChoice:
     """Subsets that keep local differential privacy."""
     odds = (np.exp(epsilon) - 1.0) * l / size
     return DesignChoice(size, l, 1.0, float(odds / (1.0 + odds)), None)
@@ -133,8 +133,8 @@ DESIGNS: Mapping[str, DesignChoice] = MappingProxyType(
         "any 3 of 12": DesignChoice(12, 3, 1.0, 1.0, None),
         "simple (3,3)": DesignChoice(12, 3, 3, 1.0, _line, "simple"),
         "line (3,2), p 0.7": DesignChoice(10, 3, 2, 0.7),
-        "epsilon 3": _randomised(10, 1, 3.0),
-        "epsilon 1": _randomised(10, 3, 1.0),
+        "epsilon 3": _randomized(10, 1, 3.0),
+        "epsilon 1": _randomized(10, 3, 1.0),
     }
 )
 
@@ -183,7 +183,7 @@ class Scene:
 
 @dataclass(frozen=True, eq=False)
 class _People:
-    """Those of one scene: how many have each value, (groups, strata, F), and the shares they were drawn with."""
+    """People of one scene: counts by value (groups, strata, F), and the shares they came from."""
 
     counts: Ints
     shares: Floats
@@ -208,13 +208,13 @@ def _people(scene: Scene, random: Generator) -> _People:
 
 
 def _leaning(stratum: int, size: int) -> Floats:
-    """How the people of a stratum differ from others: always the same way, since their prior is known before."""
+    """How the people of a stratum differ from others: fixed, since their prior is declared."""
     return np.asarray(np.exp(0.5 * experiment(stratum).standard_normal(size)))
 
 
 _RARE = 0.02
 """The least share of a value in a prior, beside what it would have if all were alike."""
-_LEARNT = 0.5
+_LEARNED = 0.5
 """What a learner is allowed, unless the commonest value comes near: then a fifth more than its share."""
 
 
@@ -230,7 +230,7 @@ def _served(design: str, truth: str, priors: str, stratum: int) -> tuple[Mechani
     shares /= shares.sum()
     distance = choice.distance(choice.size)
     if priors == "learner":
-        success = max(_LEARNT, 1.2 * float(shares.max()))
+        success = max(_LEARNED, 1.2 * float(shares.max()))
         mechanism = calibrate(distance, choice.l, choice.d, People.of(shares), success).strata[0].mechanism
     else:
         # Balanced where that exists.
@@ -333,7 +333,7 @@ def _differences(table: Estimate, truth: Floats, _: Generator) -> Answers:
 
 
 def _sums(table: Estimate, truth: Floats, random: Generator) -> Answers:
-    """Sums of some of the values; and over the groups with weights of their own, as in standardized means."""
+    """Sums of some values, and over groups with weights, as in standardized means."""
     one = np.zeros((4, *truth.shape))
     one[:, 0] = random.random((4, truth.shape[1])) < 0.5
     answers: Answers = [("sum of values", np.tensordot(one, truth, axes=2), *table.sums(one)[2:])]

@@ -36,7 +36,7 @@ def adopt(data: Any, policy: Policy | str | Path, form: str = "set") -> Release:
 
 
 def _adopt(source: Source, policy: Policy, form: str) -> Release:
-    """A published table as a release in memory; `form` is "set" (list columns) or "long" (a row for each candidate)."""
+    """A published table as a release; `form` is "set" (list columns) or "long" (candidate rows)."""
     columns = prepare(policy, source, published=True).columns
     table = pa.Table.from_batches(list(source.batches([item.name for item in columns])))
     manifest = Manifest(

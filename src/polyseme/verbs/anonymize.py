@@ -52,13 +52,13 @@ from polyseme.scrutiny.knowledge import look, some_records
 from polyseme.tables.derived import with_joined
 from polyseme.tables.io.output import FORMATS
 from polyseme.tables.io.shuffle import MEMORY_BYTES
-from polyseme.tables.io.source import Source, Watched
+from polyseme.tables.io.source import Monitored, Source
 from polyseme.verbs.prior import with_earlier_releases
 
 if TYPE_CHECKING:
     from polyseme.grouping.columns import Treated
-    from polyseme.grouping.groups import Dealt
-    from polyseme.verbs.ledger import Asked
+    from polyseme.grouping.groups import Assigned
+    from polyseme.verbs.ledger import Requested
 
 __all__ = ["anonymize"]
 
@@ -133,11 +133,11 @@ def anonymize(
     """
     run = engine_given(engine)
     _check_options(form, file_format, records_per_person, run.formats)
-    asked = _ledger(ledger, people, seed)
+    requested = _ledger(ledger, people, seed)
     _check_local(engine, out, rows_per_file, memory)
     cancellation = current_cancellation()
     rules = with_earlier_releases(with_population(policy_given(policy), population))
-    source = Watched(source_given(data, rules), cancellation)
+    source = Monitored(source_given(data, rules), cancellation)
     previous = release_given(earlier).manifest if earlier is not None else None
     drawing = Drawing(form, seed, key_file, records_per_person, allow_changed_strata, accept_risk)
     made = prepare(rules, source, drawing, _treating(run, rules, seed, cancellation, apply))
@@ -145,14 +145,14 @@ def anonymize(
     _note(made.job, engine)
     seen = _look(made, run, previous, accept_risk)
     _tell_before(speak, made, seen)
-    with asked.turn() if asked is not None else nullcontext():
-        if asked is not None:
-            speak(PrivacyWarning, asked.warnings(made.job.columns, made.sticky, accept_risk, made.key_check))
+    with requested.turn() if requested is not None else nullcontext():
+        if requested is not None:
+            speak(PrivacyWarning, requested.warnings(made.job.columns, made.sticky, accept_risk, made.key_check))
         work = Run(made.job, made.source, progress, cancellation, memory=_memory(memory))
         review = _review(made, seen, accept_risk, partial(_tell_afterwards, speak, work))
         release = publish(work, made, run, review, Place(out, file_format, overwrite, rows_per_file))
-        if asked is not None:
-            asked.record(release)
+        if requested is not None:
+            requested.record(release)
     if explain is not None and made.decided is not None and made.decided.explanation is not None:
         explain(made.decided.explanation)
     return replace(release, frames="pandas") if type(data).__module__.startswith("pandas") else release
@@ -183,7 +183,7 @@ def _treated_by(
     seed: int | None,
     cancellation: Cancellation,
     pattern: Manifest | None,
-) -> Treated | Dealt:
+) -> Treated | Assigned:
     """Records put into classes or groups from what an engine counts."""
     from polyseme.grouping.division import require_treated, treat_counted
 
@@ -206,12 +206,12 @@ class _Seen:
     """What was found before anything is drawn.
 
     prospect  what rows will show, and whose they are, where people are counted
-    told      what the data holder should know of the data
+    stated    what the data holder should know of the data
     accepted  what does not hold, and is published all the same
     """
 
     prospect: Prospect | None
-    told: Sequence[str]
+    stated: Sequence[str]
     accepted: tuple[str, ...] = ()
 
 
@@ -221,19 +221,19 @@ def _look(made: Prepared, engine: Engine, previous: Manifest | None, accept_risk
     if previous is not None and not accept_risk:
         require_same_key(job.columns, made.key_check, previous)
     seen = _prospect(made)
-    told = [
+    stated = [
         *giveaways(job.columns, source, words),
         *shared_values([item.attribute for item in job.columns], source, words, _drawn_by(job)),
         *(changing_strata(job.columns) if made.sticky else ()),
         *(changed_since(job.columns, made.sticky, previous, made.key_check) if previous is not None else ()),
     ]
-    told += singled_out(job.columns, source, words).require_accepted(accept_risk)
-    shared, accepted = _shared(made, engine, accept_risk, told)
-    return _Seen(seen, [*told, *shared], accepted)
+    stated += singled_out(job.columns, source, words).require_accepted(accept_risk)
+    shared, accepted = _shared(made, engine, accept_risk, stated)
+    return _Seen(seen, [*stated, *shared], accepted)
 
 
 def _prospect(made: Prepared) -> Prospect | None:
-    """What rows will show, and whose they are, where the policy says by which column people are known.
+    """What rows will show, and their people where the policy names a person column.
 
     Survey weights split the classes that a method has formed: they are then counted here too. Without a model to check
     nothing is held of a long table: records that are alone are then counted, not people.
@@ -277,7 +277,7 @@ def _tell_before(speak: Speak, made: Prepared, seen: _Seen) -> None:
     keyed, seeded = drawing.key_file is not None, drawing.seed is not None
     speak(PrivacyWarning, warnings(policy, made.plan.from_data, keyed, seeded, bool(made.job.sets)))
     speak(PolicyWarning, [*ungeneralized(policy), *made.plan.warnings()])
-    speak(PrivacyWarning, [*seen.told, *(() if decided is None else left_out_cautions(decided.left_out))])
+    speak(PrivacyWarning, [*seen.stated, *(() if decided is None else left_out_cautions(decided.left_out))])
 
 
 # -- when all rows are drawn ---------------------------------------------------------------------------------------
@@ -313,7 +313,7 @@ def _drawn_by(job: Job) -> str | None:
     return job.record_key if job.key is not None else None
 
 
-def _ledger(path: str | Path | None, people: str | None, seed: int | None) -> Asked | None:
+def _ledger(path: str | Path | None, people: str | None, seed: int | None) -> Requested | None:
     """The ledger to consult; what does not go with it, or needs it, is refused."""
     if path is None:
         if people is not None:
@@ -321,9 +321,9 @@ def _ledger(path: str | Path | None, people: str | None, seed: int | None) -> As
         return None
     if seed is not None:
         raise QuestionError("a seed and a ledger exclude each other: such a release is not for publication")
-    from polyseme.verbs.ledger import Asked
+    from polyseme.verbs.ledger import Requested
 
-    return Asked.open(path, people)
+    return Requested.open(path, people)
 
 
 def _tell(warn: Warn | None, category: type[PolysemeWarning], texts: Iterable[str]) -> None:
@@ -338,10 +338,10 @@ def _check_options(
     form: str, file_format: str, records_per_person: float | None = None, written: Sequence[str] = FORMATS
 ) -> None:
     """Raise for unknown options; `written` are the formats that the engine writes."""
-    asked = (("form", form, FORMS), ("file_format", file_format, FORMATS))
+    requested = (("form", form, FORMS), ("file_format", file_format, FORMATS))
     problems = [
         Problem(name, f"unknown word '{given}'", nearest(str(given), known))
-        for name, given, known in asked
+        for name, given, known in requested
         if given not in known
     ]
     if file_format in FORMATS and file_format not in written:
@@ -354,7 +354,7 @@ def _check_options(
 
 
 def _check_local(engine: Any, out: Any, rows_per_file: int | None, memory: str | int | None) -> None:
-    """Raise for options that the local engine does not understand, or that another one has no use for."""
+    """Raise for options that the local engine does not know or another engine ignores."""
     require_rows_per_file(rows_per_file)
     problems = []
     if rows_per_file is not None and out is None:

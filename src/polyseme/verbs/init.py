@@ -47,10 +47,10 @@ def init(data: Any, **written: Unpack[TableOptions]) -> str:
 def unknown_values(text: str, data: Any, **written: Unpack[TableOptions]) -> tuple[Problem, ...]:
     """The values that a drafted policy counts as other, because a taxonomy does not know them."""
     policy, source = Policy.loads(text), Profile(table_given(data, **written))
-    asked = {name: entry["hierarchy"] for name, entry in parse(text)["attributes"].items() if "hierarchy" in entry}
-    source.hold(list(asked))
+    requested = {name: entry["hierarchy"] for name, entry in parse(text)["attributes"].items() if "hierarchy" in entry}
+    source.hold(list(requested))
     found = []
-    for name, hierarchy in asked.items():
+    for name, hierarchy in requested.items():
         if isinstance(hierarchy, Mapping) and "unknown" in hierarchy:
             rule = read_hierarchy({"taxonomy": hierarchy["taxonomy"]}).open(policy.files)
             seen = values_of(column_values(source, name, policy.table.missing_values)).strangers(rule)
@@ -60,7 +60,7 @@ def unknown_values(text: str, data: Any, **written: Unpack[TableOptions]) -> tup
 
 
 def _levels_show_something(drafted: Draft, policy: Policy) -> bool:
-    """Whether one level for each quasi-identifier leaves enough of the table, tried on its first rows."""
+    """Whether one level per quasi-identifier leaves enough of the table, by its first rows."""
     source = drafted.source
     head = FrameSource(pa.Table.from_batches(islice(source.batches(), 1)).slice(0, _TRIED), source.name)
     grouping = policy.grouping or MethodSpec()

@@ -19,7 +19,7 @@ from polyseme.results.ledger import Exposure, Exposures, Ledger, Publication
 from polyseme.scrutiny.attacks.republication import exposures_of
 from polyseme.verbs.estimate import estimate
 
-__all__ = ["Asked", "exposures", "record"]
+__all__ = ["Requested", "exposures", "record"]
 
 _LEARNED = 2_000
 """Largest domain whose distribution is estimated for the ledger: some seconds. Chosen by judgment."""
@@ -84,7 +84,7 @@ def _now() -> str:
 
 
 def _learned(release: Release, item: Sets) -> tuple[float, ...]:
-    """The shares of the values as every reader can estimate them; none where they cannot be estimated."""
+    """The estimated shares of the values; none where they cannot be estimated."""
     if item.domain.size > _LEARNED:
         return ()
     try:
@@ -95,7 +95,7 @@ def _learned(release: Release, item: Sets) -> tuple[float, ...]:
 
 
 @dataclass(frozen=True)
-class Asked:
+class Requested:
     """A ledger that is consulted before a release is published, and updated afterwards.
 
     path    its file, which need not exist yet
@@ -106,7 +106,7 @@ class Asked:
     people: str
 
     @classmethod
-    def open(cls, path: str | Path, people: str | None) -> Asked:
+    def open(cls, path: str | Path, people: str | None) -> Requested:
         """`people` may be left out where the ledger holds releases about one group of people."""
         path = Path(path)
         known = _opened(path).people
@@ -128,8 +128,8 @@ class Asked:
         after = exposures_of((*earlier, pending)) if earlier else ()
         risks = [item for item in after if item.intersected and _adds(item, before)]
         if risks and not accept_risk:
-            raise RiskError(Problem(f"$.attributes.{item.attribute}", _told(item), _ADVICE) for item in risks)
-        return [f"{item.attribute}: {_told(item)}." for item in risks] + list(_milder(after, before))
+            raise RiskError(Problem(f"$.attributes.{item.attribute}", _stated(item), _ADVICE) for item in risks)
+        return [f"{item.attribute}: {_stated(item)}." for item in risks] + list(_milder(after, before))
 
     def turn(self) -> AbstractContextManager[None]:
         """Between check and record no other process may publish with this ledger."""
@@ -144,12 +144,12 @@ _ADVICE = "publish with sticky decoys (--key-file) as before, or leave it out; -
 
 
 def _adds(item: Exposure, before: dict[str, Exposure]) -> bool:
-    """Whether this release makes it worse: more draws than before, or the first that is not hidden."""
+    """Whether this release adds risk: more draws than before, or the first that is not hidden."""
     known = before.get(item.attribute)
     return known is None or item.draws > known.draws or (item.intersected and not known.intersected)
 
 
-def _told(item: Exposure) -> str:
+def _stated(item: Exposure) -> str:
     why = f" ({'; '.join(item.reasons)})" if item.reasons else ""
     return (
         f"people in '{item.people}' would have {item.draws} different sets{why}: only the true value is in all of them "
@@ -163,7 +163,7 @@ def _share(low: float, high: float) -> str:
 
 
 def _milder(after: Sequence[Exposure], before: dict[str, Exposure]) -> Iterator[str]:
-    """Sets that may lie leave nothing certain, but their epsilons add up and so does what they tell."""
+    """The caution for sets that may lie: nothing is certain, but epsilons add up."""
     for item in after:
         known = before.get(item.attribute)
         if known is None or item.intersected or item.success.high <= known.success.high + _NOTICED:

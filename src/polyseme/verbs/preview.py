@@ -32,7 +32,7 @@ from polyseme.results.explanation import Preview, PreviewedRecord
 from polyseme.schema import Role
 from polyseme.tables.codes import as_series
 from polyseme.tables.derived import NumberedSource
-from polyseme.tables.io.source import Source, Watched
+from polyseme.tables.io.source import Monitored, Source
 from polyseme.verbs.prior import with_earlier_releases
 
 __all__ = ["preview"]
@@ -57,7 +57,7 @@ def preview(
     if not (isinstance(records, Integral) and records > 0):
         raise QuestionError(Problem("preview", "expected a whole number above 0"))
     rules, cancellation = with_earlier_releases(policy_given(policy)), current_cancellation()
-    table: Source = Watched(source_given(data, rules), cancellation)
+    table: Source = Monitored(source_given(data, rules), cancellation)
     numbered = NumberedSource(table)
     rules = replace(rules, attributes=(*rules.attributes, AttributePolicy(numbered.column, Role.INSENSITIVE)))
     drawing = Drawing("set", seed, key_file, records_per_person, allow_changed_strata)

@@ -65,7 +65,7 @@ def prior_from_release(release: Release | str | Path, of: str, by: str | Sequenc
         "release",
         remarks=(
             f"the estimate from a release of {opened.manifest.records} records, which every reader can make",
-            "groups are shrunk towards the whole as far as chance explains that they differ",
+            "groups are shrunk toward the whole as far as chance explains that they differ",
         ),
     )
 
@@ -110,7 +110,7 @@ def prior_from_table(
         numbers[some],
         "table",
         None if share is None else float(share),
-        (how, "groups are drawn towards everybody as far as chance explains that they differ"),
+        (how, "groups are drawn toward everybody as far as chance explains that they differ"),
     )
 
 
@@ -146,7 +146,7 @@ def _noise_variance(epsilon: Fraction) -> float:
 
 
 def _coded(source: Source, of: str, by: Sequence[str], policy: Policy | None) -> tuple[pl.DataFrame, tuple[str, ...]]:
-    """The spelled columns of `by`, the codes of the values and how many records have them; of those that have one."""
+    """The columns of `by`, the codes of the values and their counts; rows with a value only."""
     absent = [name for name in (of, *by) if name not in source.schema.names]
     if absent:
         raise QuestionError(
@@ -173,7 +173,7 @@ def _coded(source: Source, of: str, by: Sequence[str], policy: Policy | None) ->
 
 
 def _counts(frame: pl.DataFrame, by: Sequence[str], size: int) -> tuple[list[tuple[str, ...]], Floats]:
-    """Every combination of the texts that occur in each column, and how many records have each value in it."""
+    """Every combination of texts that occur in each column, with the count of each value."""
     texts = [frame[f"by {number}"].unique().sort() for number in range(len(by))]
     if math.prod(map(len, texts)) >= STRATA_LIMIT:
         what = f"{math.prod(map(len, texts)):,} combinations, where at most {STRATA_LIMIT - 1:,} can have a prior"

@@ -112,7 +112,7 @@ def make_page(
 
 
 def _examined(verification: Verification) -> dict[str, float]:
-    """How well the sets of each attribute fit their mechanism: estimates need not look at them again."""
+    """How well each attribute's sets fit their mechanism, so that estimates can reuse it."""
     return {
         verdict.attribute: verdict.worst
         for verdict in verification.verdicts
@@ -121,7 +121,7 @@ def _examined(verification: Verification) -> dict[str, float]:
 
 
 def _facts(release: Release, item: Sets) -> Facts:
-    """The worst risks of all strata; where these have priors of their own, the expected error of all their records."""
+    """The worst risks of all strata; with own priors, the expected error of all records."""
     members, records = item.strata.members, release.manifest.records
     found = worst_of([facts(member.mechanism, member.prior, records) for member in members])
     if not any(member.condition for member in members):

@@ -51,7 +51,7 @@ def _distinct(names: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def _choices(source: Source, sensitive: Sequence[str], person: str | None) -> tuple[Choice, ...]:
-    """What every column is taken for; a column that was named as sensitive, or as the person, is not guessed about."""
+    """The role of every column; named sensitive columns and the person column are not guessed."""
     found = tuple(_choice(guess, sensitive, person) for guess in guesses(source))
     if not any(choice.taken for choice in found) and source.count():
         raise TableError(

@@ -63,15 +63,15 @@ def verify(
     found = verify_release(release, population=None if population is None else _people(release, population))
     whole = tuple(release.source.schema.names) == release.manifest.names
     if whole and original is not None:
-        told = compared(release, compared_with(original, release), person)
-        found = replace(found, verdicts=(*(item for item in found.verdicts if item.model != "people"), *told))
+        stated = compared(release, compared_with(original, release), person)
+        found = replace(found, verdicts=(*(item for item in found.verdicts if item.model != "people"), *stated))
     if whole:
         found = _read_as_learners(release, found)
     return _counted(found)
 
 
 def _read_as_learners(release: Release, found: Verification) -> Verification:
-    """What readers learn from a release, and what else is to be said of its sets where these can be read at all.
+    """What readers learn from a release, and remarks on its sets where these can be read.
 
     Attackers who learn use the first records. Where these are all, every other attack uses them in the same reading.
     """
@@ -87,8 +87,8 @@ def _read_as_learners(release: Release, found: Verification) -> Verification:
     whole = memory is not None and all(item.name in looked.values for item in release.manifest.sets)
     drawn = (lambda item, rows: looked.values[item.name][rows]) if whole else None
     alone = singled_out(release.manifest.columns, release.source, release.manifest.missing_values)
-    told = (problem.what for problem in alone.refused)
-    remarks = (*shared_remarks(release, None, memory, drawn), *told, *alone.told)
+    stated = (problem.what for problem in alone.refused)
+    remarks = (*shared_remarks(release, None, memory, drawn), *stated, *alone.stated)
     return replace(with_learners(found, release, looked), remarks=remarks)
 
 
@@ -113,7 +113,7 @@ def _names_files(subject: str | Path) -> bool:
 
 
 def _require_table(subject: Any) -> None:
-    """Raise for a release: it is checked for what it promises itself, and a policy is for tables of other tools."""
+    """Raise for a release: `verify` checks it by its manifest, and a policy is for other tables."""
     folder = subject.folder if isinstance(subject, Release) else subject
     if isinstance(subject, Release) or (isinstance(subject, str | Path) and (Path(subject) / MANIFEST).is_file()):
         raise PolicyError(

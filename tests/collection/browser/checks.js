@@ -12,16 +12,16 @@
     return ["BUTTON", "A", "SUMMARY"].includes(element.tagName) ? element.textContent : "";
   }
 
-  function colour(text) {
+  function color(text) {
     const [r, g, b, a = 1] = text.match(/[\d.]+/g).map(Number);
     return { r, g, b, a };
   }
   function behind(element) {
     for (let at = element; at; at = at.parentElement) {
-      const found = colour(getComputedStyle(at).backgroundColor);
+      const found = color(getComputedStyle(at).backgroundColor);
       if (found.a === 1) return found;
     }
-    return colour(getComputedStyle(document.body).backgroundColor);
+    return color(getComputedStyle(document.body).backgroundColor);
   }
   function luminance({ r, g, b }) {
     const linear = (part) => (part / 255 <= 0.04045 ? part / 255 / 12.92 : ((part / 255 + 0.055) / 1.055) ** 2.4);
@@ -73,7 +73,7 @@
       const style = getComputedStyle(element);
       const size = parseFloat(style.fontSize);
       const large = size >= 24 || (size >= 18.66 && Number(style.fontWeight) >= 700);
-      const text = colour(element instanceof SVGElement ? style.fill : style.color);
+      const text = color(element instanceof SVGElement ? style.fill : style.color);
       const found = contrast(text, behind(element));
       if (found < (large ? 3 : 4.5)) wrong.push(`contrast ${found.toFixed(2)}: ${where(element)}`);
     }

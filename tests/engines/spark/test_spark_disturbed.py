@@ -109,7 +109,7 @@ def disturbed(
     case: Case, folder: Path, drawing: Callable[[Any], Any] = lambda work: work
 ) -> Iterator[list[pl.DataFrame]]:
     """The engine with a mishap in one of its stages; gives what it wrote, even if it then refuses to publish it."""
-    mapped, labelled, tidied = engine._Work._mapped, engine.labelled, engine._tidied
+    mapped, labeled, tidied = engine._Work._mapped, engine.labeled, engine._tidied
     in_drawing, in_writing = (Spread(), case.mishap) if case.writing else (case.mishap, Peace())
     written = list[pl.DataFrame]()
 
@@ -117,7 +117,7 @@ def disturbed(
         return mapped(self, frame, Disturbed(drawing(work), folder / "drawing", in_drawing), schema)
 
     def write_with_mishap(frame: Any, layout: Any) -> Any:
-        made = labelled(frame, layout)
+        made = labeled(frame, layout)
         return made.mapInArrow(Disturbed(as_they_are, folder / "writing", in_writing), made.schema)
 
     def read_first(data: Path, rows: int) -> list[Path]:
@@ -129,7 +129,7 @@ def disturbed(
         patch.setattr(engine._Work, "_mapped", map_with_mishap)
         patch.setattr(engine, "_tidied", read_first)
         if case.writing:
-            patch.setattr(engine, "labelled", write_with_mishap)
+            patch.setattr(engine, "labeled", write_with_mishap)
         yield written
 
 

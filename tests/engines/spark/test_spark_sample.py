@@ -100,8 +100,8 @@ def test_a_sample_agrees_with_the_whole_within_its_errors(sail: Any, tmp_path: P
 def test_the_sample_is_made_of_rows_of_the_release(sail: Any, release: Path, seeded: None) -> None:
     opened = on_spark.open_release(release, spark=sail)
     some, others = (attacking.sampled(opened, 1_000) for _ in range(2))
-    everybody, drawn, again = (Counter(map(repr, one.to_polars().iter_rows())) for one in (opened, some, others))
-    assert drawn <= everybody
+    everyone, drawn, again = (Counter(map(repr, one.to_polars().iter_rows())) for one in (opened, some, others))
+    assert drawn <= everyone
     assert some.manifest.records == some.manifest.rows == drawn.total()
     assert drawn != again
 

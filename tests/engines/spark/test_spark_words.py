@@ -13,7 +13,7 @@ from click.testing import CliRunner
 import polyseme as ps
 from polyseme.cli import cli
 from polyseme.engines.spark.engine import SparkEngine
-from polyseme.engines.spark.jobs import CHANGED, RECOUNTED, plain_errors, told_by_workers
+from polyseme.engines.spark.jobs import CHANGED, RECOUNTED, counted_by_workers, plain_errors
 from polyseme.engines.spark.session import require_address
 from polyseme.kernel.errors import Problem, QuestionError, TableError
 
@@ -25,7 +25,7 @@ class SparkException(Exception):
 
 
 def text_from_worker(error: Exception) -> str:
-    with pytest.raises(ValueError, match="polyseme-problems") as found, told_by_workers():
+    with pytest.raises(ValueError, match="polyseme-problems") as found, counted_by_workers():
         raise error
     return str(found.value)
 
@@ -33,13 +33,13 @@ def text_from_worker(error: Exception) -> str:
 def test_problems_come_back_as_they_were() -> None:
     problems = (Problem("b.csv, line 52", "expected 5 fields, found 7", "is the separator right?"), Problem("", "ä:"))
     text = text_from_worker(TableError(problems))
-    with pytest.raises(TableError) as told, plain_errors():
+    with pytest.raises(TableError) as stated, plain_errors():
         raise SparkException(f"[PYTHON_EXCEPTION] John\n  File 'x'\nValueError: {text}\n\tat org.apache.spark John")
-    assert told.value.problems == problems
+    assert stated.value.problems == problems
 
 
 def test_what_is_not_about_the_table_is_left_alone() -> None:
-    with pytest.raises(ZeroDivisionError), told_by_workers():
+    with pytest.raises(ZeroDivisionError), counted_by_workers():
         raise ZeroDivisionError
 
 
@@ -51,9 +51,9 @@ def test_a_table_that_changes_is_named(text: str) -> None:
 
 @pytest.mark.parametrize("master", ["sparky;token=secret", "sc://:x/;token=secret"])
 def test_an_address_is_shown_without_its_token(master: str) -> None:
-    with pytest.raises(QuestionError, match="is not an address of Spark") as told:
+    with pytest.raises(QuestionError, match="is not an address of Spark") as stated:
         require_address(master)
-    assert "secret" not in str(told.value)
+    assert "secret" not in str(stated.value)
 
 
 def test_a_server_that_refuses_is_named_without_its_token(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,9 +61,9 @@ def test_a_server_that_refuses_is_named_without_its_token(monkeypatch: pytest.Mo
     session = importlib.import_module("polyseme.engines.spark.session")  # a function has the same name
     monkeypatch.setattr(session, "require_address", lambda _: None)
     monkeypatch.setattr(session, "_classic", lambda *_: 1 / 0)
-    with pytest.raises(QuestionError, match=r"no Spark session on k8s://host \(ZeroDivisionError\)") as told:
+    with pytest.raises(QuestionError, match=r"no Spark session on k8s://host \(ZeroDivisionError\)") as stated:
         session._made("k8s://host/;token=secret")
-    assert "secret" not in str(told.value)
+    assert "secret" not in str(stated.value)
 
 
 @pytest.mark.parametrize("files", [0, -3, 1.5, "7", True])
@@ -82,6 +82,6 @@ def test_an_engine_that_writes_parquet_only_refuses_other_formats(tmp_path: Path
 
 @pytest.mark.parametrize("option", [("--rows-per-file", "10"), ("--memory", "2GB"), ("--format", "csv")])
 def test_options_of_the_local_engine_are_refused_before_spark_starts(option: tuple[str, str]) -> None:
-    told = CliRunner().invoke(cli, ["anonymize", "policy.yaml", "people", "--out", "r", "--engine", "spark", *option])
-    assert told.exit_code == 2
-    assert option[0] in told.output
+    stated = CliRunner().invoke(cli, ["anonymize", "policy.yaml", "people", "--out", "r", "--engine", "spark", *option])
+    assert stated.exit_code == 2
+    assert option[0] in stated.output

@@ -22,21 +22,21 @@ __all__ = [
     "compatible",
     "even_circle",
     "line_of",
-    "maximal_crowds",
+    "maximal_cliques",
     "random_graph",
     "valid_sets",
 ]
 
 
-def maximal_crowds(structure):
+def maximal_cliques(structure):
     """Sets of mutually incompatible values that no other one contains, by going through all subsets."""
     pairs, size = compatible(structure), structure.size
-    crowds = []
+    cliques = []
     for mask in range(1, 2**size):
         values = [value for value in range(size) if mask >> value & 1]
         if not any(pairs[one, other] for one, other in combinations(values, 2)):
-            crowds.append(frozenset(values))
-    top = sorted(crowds, key=len, reverse=True)
+            cliques.append(frozenset(values))
+    top = sorted(cliques, key=len, reverse=True)
     found: set[frozenset[int]] = set()
     for crowd in top:
         if not any(crowd < larger for larger in found):

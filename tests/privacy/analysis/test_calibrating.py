@@ -162,7 +162,7 @@ def test_any_distance_will_do():
 def test_a_hundred_and_fifty_values_take_seconds():
     """Some 400,000 valid sets: success and error without a list of them."""
     places = np.arange(150)
-    shares = np.array([np.exp(-(((places - centre) / 20) ** 2)) + 0.02 for centre in (45, 90)])
+    shares = np.array([np.exp(-(((places - center) / 20) ** 2)) + 0.02 for center in (45, 90)])
     population = Population(np.array([0.5, 0.5]), shares / shares.sum(axis=1, keepdims=True))
     start = time.perf_counter()
     found = calibrate(LineDistance.ranks(150), 3, 8, population, 0.45)

@@ -107,7 +107,7 @@ def test_a_huge_epsilon_stays_finite(epsilon):
     assert math.log1p(choice.p / (1 - choice.p) * 5 / 2) <= epsilon
 
 
-def test_nothing_can_be_learnt_at_t_zero():
+def test_nothing_can_be_learned_at_t_zero():
     for promises in ({"closeness": {"t": 0}}, {"ldp": {"epsilon": 0, "size": 2}}):
         choice = choose(6, None, promises, reference=np.arange(1.0, 7.0))
         assert choice.p == 0.0

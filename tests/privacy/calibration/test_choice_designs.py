@@ -5,6 +5,8 @@ import math
 import numpy as np
 import polars as pl
 import pytest
+from draws import generators
+from hypothesis import given
 
 from polyseme.kernel.errors import ImpossibleError
 from polyseme.kernel.randomness import SystemStream
@@ -70,10 +72,13 @@ def test_semantic_diversity_with_closeness(name, t, ground):
     assert worst_distance(mechanism, prior, measure) == pytest.approx(known.t, abs=1e-9)
     assert channel_epsilon(mechanism) <= known.epsilon + 1e-9
     mechanism = mechanism_for(safe)
-    rng = np.random.default_rng(1)
-    for _ in range(100):
+
+    @given(generators())
+    def whatever_the_prior(rng):
         prior = rng.dirichlet(np.full(SIZE, rng.choice([0.2, 1.0, 5.0])))
         assert worst_distance(mechanism, prior, measure) <= t + 1e-12
+
+    whatever_the_prior()
     assert channel_epsilon(mechanism) <= safe.epsilon + 1e-9
 
 

@@ -247,10 +247,10 @@ def test_plain_diversity_gives_the_range_away_and_semantic_diversity_does_not():
     ranks = LineDistance.ranks(9)
     plain, apart = balanced(9, 3, 1), balanced(9, 3, 3)
     truth, sets = publish(plain, 5_000, 6)
-    asked = Promised(apart=3)
-    assert one(similarity, sets, plain, "", None, ranks, promised=asked).exceeded
+    requested = Promised(apart=3)
+    assert one(similarity, sets, plain, "", None, ranks, promised=requested).exceeded
     kept = apart.sample(truth, SystemStream.seeded(1))
-    assert not one(similarity, kept, apart, "", None, ranks, promised=asked).exceeded
+    assert not one(similarity, kept, apart, "", None, ranks, promised=requested).exceeded
 
 
 def test_background_knowledge_of_a_balanced_set():

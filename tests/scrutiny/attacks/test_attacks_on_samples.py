@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
+from draws import replications
 
 import polyseme as ps
 from polyseme.release import Release
@@ -78,6 +79,7 @@ def test_who_is_alike_is_counted_in_all_records() -> None:
         assert [found[name] for name in alike] == [whole[name] for name in alike]
 
 
+@pytest.mark.slow
 def test_errors_cover_what_the_whole_release_says() -> None:
     """Where a sample teaches as much as the whole: groups are few and differ much."""
     release, whole = associated(4, 2.0)
@@ -97,7 +99,7 @@ def test_a_kept_promise_is_not_called_broken_by_the_luck_of_a_sample() -> None:
     promise = f"prior: {{{', '.join(map('{}: {}'.format, VALUES, SKEWED))}}}, protect: {{learner: {{success: 0.55}}}}"
     everywhere = np.broadcast_to(np.array(SKEWED), (2, 4, len(VALUES)))
     alarms, reached = 0, []
-    for seed in range(6):
+    for seed in replications(6):
         release = ps.anonymize(people(10_000, 4, everywhere, seed), policy(promise), seed=seed)
         for found in samples(release, 2_000, 20):
             alarms += sum(one.exceeded for one in found.values())
@@ -113,8 +115,8 @@ def test_the_person_worst_off_may_be_missing_in_a_sample() -> None:
     """What a sample shows of such a person is a lower limit, which large samples reach."""
     prior = ", ".join(map("{}: {}".format, VALUES, [0.45, 0.25, 0.2, 0.06, 0.03, 0.01]))
     shares = np.broadcast_to(np.array([0.4, 0.3, 0.2, 0.08, 0.019, 0.001]), (2, 4, len(VALUES)))
-    asked = policy(f"prior: {{{prior}}}, protect: {{diversity: {{l: 2}}}}")
-    release = ps.anonymize(people(20_000, 4, shares, 2), asked, seed=2)
+    requested = policy(f"prior: {{{prior}}}, protect: {{diversity: {{l: 2}}}}")
+    release = ps.anonymize(people(20_000, 4, shares, 2), requested, seed=2)
     whole = {one.attack: one for one in attack_release(release)}
     few, many = (list(samples(release, records, 12)) for records in (40, 8_000))
     for name in WORST_OFF:

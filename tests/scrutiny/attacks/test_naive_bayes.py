@@ -11,7 +11,7 @@ from polyseme.designs import make_design
 from polyseme.designs.mechanism import Mechanism
 from polyseme.kernel.randomness import SystemStream
 from polyseme.scrutiny.attacks import Scene, Shown, definetti
-from polyseme.scrutiny.attacks.definetti import Learnt, beliefs, levels_of
+from polyseme.scrutiny.attacks.definetti import Learned, beliefs, levels_of
 from polyseme.semantics.distances import LineDistance
 
 RECORDS = 150
@@ -32,7 +32,7 @@ def written_out(sets: np.ndarray, mechanism: Mechanism, levels: np.ndarray, roun
     """`belief(r, v)` after so many rounds, one candidate at a time."""
     inside, outside = (weights.tolist() for weights in mechanism.weights(sets))
     records, size, share = len(sets), mechanism.size, [1.0 / mechanism.size] * mechanism.size
-    told = [[0.0] * sets.shape[1] for _ in range(records)]
+    stated = [[0.0] * sets.shape[1] for _ in range(records)]
     belief: list[list[float]] = []
     for _ in range(rounds + 1):
         if belief:
@@ -42,10 +42,10 @@ def written_out(sets: np.ndarray, mechanism: Mechanism, levels: np.ndarray, roun
                 for value in range(size):
                     held[value] += beliefs_of[row.index(value)] if value in row else 0.0
                     revised[value] += beliefs_of[row.index(value)] if value in row else share[value] * left / beyond
-            told = [[evidence(sets, belief, held, levels, r, value) for value in sets[r]] for r in range(records)]
+            stated = [[evidence(sets, belief, held, levels, r, value) for value in sets[r]] for r in range(records)]
             share = [value / records for value in revised]
         belief = []
-        for row, weights, other, hints in zip(sets.tolist(), inside, outside, told):
+        for row, weights, other, hints in zip(sets.tolist(), inside, outside, stated):
             joint = [share[v] * w * math.exp(hint) for v, w, hint in zip(row, weights, hints)]
             lie = other * (1.0 - sum(share[v] for v in row))
             belief.append([one / (sum(joint) + lie) for one in joint])
@@ -71,13 +71,13 @@ def test_beliefs_are_those_of_the_formula(l: int, p: float) -> None:
     assert beliefs(sets, mechanism, levels) == pytest.approx(written_out(sets, mechanism, levels), abs=1e-10)
 
 
-def test_what_was_learnt_is_what_is_believed_of_others() -> None:
+def test_what_was_learned_is_what_is_believed_of_others() -> None:
     """The shares of a record with some levels, times the chance of its set, are the next revision of its beliefs."""
     mechanism = ranks(2, 1.0)
     sets, levels = release(mechanism, 40)
-    learnt = Learnt.from_records(sets, mechanism, levels, [3, 4, 1])
-    assert learnt.sure == pytest.approx(written_out(sets, mechanism, levels).max(axis=1).mean(), abs=1e-10)
-    joint = np.take_along_axis(learnt.shares_of(levels), sets, axis=1) * mechanism.weights(sets)[0]
+    learned = Learned.from_records(sets, mechanism, levels, [3, 4, 1])
+    assert learned.sure == pytest.approx(written_out(sets, mechanism, levels).max(axis=1).mean(), abs=1e-10)
+    joint = np.take_along_axis(learned.shares_of(levels), sets, axis=1) * mechanism.weights(sets)[0]
     next_one = written_out(sets, mechanism, levels, rounds=21)
     assert joint / joint.sum(axis=1, keepdims=True) == pytest.approx(next_one, abs=1e-10)
 

@@ -76,11 +76,11 @@ def test_the_share_that_is_told_is_what_two_waves_show(key: Path) -> None:
     shared = [set(one) & set(two) for one, two in zip(*waves)]
     assert all(truth in both for truth, both in zip(people(4_000)["ill"], shared))
     (warning,) = changing_strata(published(key, POLICY + CHILDREN).manifest.columns)
-    told = float(warning.split("up to ")[1].split("%")[0]) / 100
-    assert np.mean([1 / len(both) for both in shared]) == pytest.approx(told, abs=0.02)
+    reported = float(warning.split("up to ")[1].split("%")[0]) / 100
+    assert np.mean([1 / len(both) for both in shared]) == pytest.approx(reported, abs=0.02)
     # No less can be known: one set, and which values are impossible.
     floor = np.mean([1 / sum(value not in "ij" for value in one) for one in waves[0]])
-    assert floor == pytest.approx(told, abs=0.02)
+    assert floor == pytest.approx(reported, abs=0.02)
 
 
 @pytest.mark.parametrize(
@@ -115,8 +115,8 @@ def test_the_success_of_intersecting_is_that_of_the_two_policies(key: Path) -> N
     frames = [pl.DataFrame(pl.from_arrow(release.table)).sort("sex")["ill"].to_list() for release in (first, second)]
     real = np.mean([1 / len(set(one) & set(two)) for one, two in zip(*frames)])
     (warning,) = said(second, first)
-    told = float(warning.split("right in about ")[1].split("%")[0]) / 100
-    assert told == pytest.approx(real, abs=0.03)
+    reported = float(warning.split("right in about ")[1].split("%")[0]) / 100
+    assert reported == pytest.approx(real, abs=0.03)
     assert 0.6 < real < 0.85
 
 
@@ -200,11 +200,11 @@ def test_another_key_is_noticed_before_anything_is_published(tmp_path: Path, key
     with pytest.raises(ps.RiskError, match="the key is not that of the earlier release") as refused:
         ps.anonymize(known, POLICY, tmp_path / "r", key_file=tmp_path / "wrong", earlier=january)
     assert not (tmp_path / "r").exists()
-    told: list[str] = []
+    reported: list[str] = []
     accepted = ps.anonymize(
-        known, POLICY, key_file=tmp_path / "wrong", earlier=january, accept_risk=True, warn=told.append
+        known, POLICY, key_file=tmp_path / "wrong", earlier=january, accept_risk=True, warn=reported.append
     )
-    assert any("another key" in text for text in told)
+    assert any("another key" in text for text in reported)
     assert intersections(january, again, known) == pytest.approx(1 / 3)
     measured = intersections(january, accepted, known)
     stated = int(str(refused.value).split("right in about ")[1].split("%")[0]) / 100
@@ -227,6 +227,6 @@ def test_a_release_says_which_key_it_has_and_nothing_of_the_key(tmp_path: Path, 
 def test_an_older_release_does_not_say_its_key_and_that_is_said(key: Path) -> None:
     earlier = published(key)
     older = replace(earlier, manifest=replace(earlier.manifest, key_check=""))
-    told: list[str] = []
-    ps.anonymize(people(), POLICY, key_file=key, earlier=older, warn=told.append)
-    assert any("does not say with which key" in text for text in told)
+    reported: list[str] = []
+    ps.anonymize(people(), POLICY, key_file=key, earlier=older, warn=reported.append)
+    assert any("does not say with which key" in text for text in reported)

@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
+from draws import replications
 from scipy.stats import binom
 
 import polyseme as ps
@@ -135,9 +136,9 @@ def test_a_release_whose_order_tells_the_truth_is_violated() -> None:
     assert "order that can tell true values" in by_truth.note
     assert by_truth.parameters["blocks_p_value"] < LEVEL
     first = np.array([[value, *(other for other in row if other != value)] for value, row in zip(truth, honest)])
-    told = mechanism(with_sets(release, first))
-    assert (told.holds, told.worst) == (False, 0.0)
-    assert "in another order than the domain's" in told.note
+    stated = mechanism(with_sets(release, first))
+    assert (stated.holds, stated.worst) == (False, 0.0)
+    assert "in another order than the domain's" in stated.note
 
 
 def test_the_order_of_a_table_of_another_program_is_a_remark() -> None:
@@ -162,7 +163,7 @@ WAYS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("way", WAYS)
 def test_honest_releases_hold_however_they_are_written(way: str, tmp_path: Path) -> None:
-    for seed in range(6):
+    for seed in replications(6):
         folder = tmp_path / str(seed)
         ps.anonymize(table(400, seed).sort("x"), ps.Policy.loads(POLICY), folder, **WAYS[way])
         verdict = mechanism(ps.Release.open(folder))
@@ -175,7 +176,7 @@ def test_honest_releases_hold_however_they_are_written(way: str, tmp_path: Path)
 def test_honest_releases_are_seldom_called_sorted(way: str, tmp_path: Path) -> None:
     """Of sorted tables, over 200 releases each: p-values are below a level no more often than it says."""
     found, policy = [], ps.Policy.loads(POLICY)
-    for seed in range(200):
+    for seed in replications(200):
         people, folder = table((60, 200, 700)[seed % 3], seed).sort("x"), tmp_path / "r"
         ps.anonymize(people, policy, folder, overwrite=True, **WAYS[way])
         verdict = mechanism(ps.Release.open(folder))

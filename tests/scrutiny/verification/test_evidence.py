@@ -47,7 +47,7 @@ SMALL = {
     "matrix": made("balanced", ROOTS.structure(1.5), 3),
     "clusters": made("balanced", Clusters(np.repeat(np.arange(5), 4)), 3),
     "diversity with a prior": made("balanced", free(30), 3, prior=RISING),
-    "randomised response": made("balanced", free(20), 1, 0.3),
+    "randomized response": made("balanced", free(20), 1, 0.3),
     "closeness": made("balanced", free(20), 4, 0.2),
     "every value but one": made("balanced", free(6), 5),
     "one set": made("balanced", free(4), 4),
@@ -132,10 +132,10 @@ def test_a_near_miss_is_found_with_enough_records() -> None:
 
 
 def test_a_wrong_truth_probability_is_found() -> None:
-    told, done = made("balanced", free(20), 3, 0.8), made("balanced", free(20), 3, 1.0)
+    stated, done = made("balanced", free(20), 3, 0.8), made("balanced", free(20), 3, 1.0)
     sets = drawn(done, np.zeros(2_000, dtype=np.int64))
     assert examine(grouped(sets, 20), done).p_value > LEVEL
-    assert examine(grouped(sets, 20), told).p_value < LEVEL
+    assert examine(grouped(sets, 20), stated).p_value < LEVEL
 
 
 def test_right_values_in_wrong_pairs_are_found() -> None:

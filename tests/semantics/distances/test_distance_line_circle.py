@@ -8,7 +8,7 @@ from polyseme.semantics.distances import CircleDistance, LineDistance
 from polyseme.semantics.distances.base import Circle, Clusters, Line
 
 
-def test_line_of_ranks_excludes_d_minus_one_neighbours_each_side() -> None:
+def test_line_of_ranks_excludes_d_minus_one_neighbors_each_side() -> None:
     structure = LineDistance.ranks(10).structure(2)
     assert isinstance(structure, Line)
     assert structure.ahead.tolist() == [2, 3, 4, 5, 6, 7, 8, 9, 10, 10]

@@ -8,7 +8,7 @@ from polyseme.semantics.distances import MatrixDistance, function_distance
 from polyseme.semantics.distances.base import Clusters, Graph
 
 
-def test_structure_is_recognised() -> None:
+def test_structure_is_recognized() -> None:
     distance = MatrixDistance([[0, 1, 2, 2], [1, 0, 2, 2], [2, 2, 0, 1], [2, 2, 1, 0]])
     structure = distance.structure(2)
     assert isinstance(structure, Clusters)
@@ -21,8 +21,8 @@ def test_structure_is_recognised() -> None:
 def test_all_problems_at_once() -> None:
     with pytest.raises(PolicyError) as caught:
         MatrixDistance([[1, 2, np.nan], [3, 0, 0], [1, -1, 0]])
-    told = [problem.what for problem in caught.value.problems]
-    assert told == [
+    stated = [problem.what for problem in caught.value.problems]
+    assert stated == [
         "1 entry is not a finite number, first at row 1, column 3",
         "1 entry is not zero on the diagonal, first at row 1, column 1",
         "2 entries are not positive off the diagonal, first at row 2, column 3",

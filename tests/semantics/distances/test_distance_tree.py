@@ -148,7 +148,7 @@ def test_large_unequal_paths_need_no_matrix_when_they_are_clusters_and_are_refus
 
 
 def test_lattice_of_overlapping_ranges() -> None:
-    """A number belongs to two ranges that overlap, so neighbours are always siblings, as a tree cannot have it."""
+    """A number belongs to two ranges that overlap, so neighbors are always siblings, as a tree cannot have it."""
     parents = {str(i): [f"{i}-{i + 1}", f"{i - 1}-{i}"] for i in range(1, 6)}
     parents |= {f"{i}-{i + 1}": [f"{i - 1}-{i + 1}", f"{i}-{i + 2}"] for i in range(6)}
     parents |= {f"{i}-{i + 2}": ["all"] for i in range(-1, 6)}

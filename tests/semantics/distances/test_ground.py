@@ -1,8 +1,10 @@
-"""One earth mover: closed forms against the linear programme that defines it, and the same number in every room."""
+"""One earth mover: closed forms against the linear program that defines it, and the same number in every room."""
 
 import numpy as np
 import polars as pl
 import pytest
+from draws import generators
+from hypothesis import given, settings
 from scipy.optimize import linprog
 
 from polyseme.designs import make_design
@@ -13,7 +15,7 @@ from polyseme.privacy.analysis.closeness import closeness_reached, exact_distanc
 from polyseme.scrutiny.attacks import Promised, Scene, Shown, skewness
 from polyseme.scrutiny.metrics.cross_tabulations import emd
 from polyseme.semantics.distances import distance_from_policy
-from polyseme.semantics.distances.base import Clusters, Distance, recognise
+from polyseme.semantics.distances.base import Clusters, Distance, recognize
 from polyseme.semantics.distances.ground import Equal, Hierarchical, Ordered, ground_from
 from polyseme.semantics.distances.line import LineDistance
 from polyseme.semantics.distances.tree import TreeDistance
@@ -36,13 +38,13 @@ class Given(Distance):
         return self.values[left, right]
 
     def structure(self, threshold):
-        return recognise(self.values >= threshold)
+        return recognize(self.values >= threshold)
 
     def parameters(self):
         return {"matrix": self.values.tolist()}
 
 
-def programme(a, b, cost):
+def program(a, b, cost):
     """Definition 5: the cheapest flow from a to b."""
     size = len(a)
     rows, columns = np.kron(np.eye(size), np.ones(size)), np.kron(np.ones(size), np.eye(size))
@@ -93,12 +95,12 @@ def heights_of_ancestors(paths):
     return cost / below[root]
 
 
-@pytest.mark.parametrize("seed", range(25))
-def test_work_is_the_optimum_of_the_programme(seed):
-    rng = np.random.default_rng(seed)
-    size = int(rng.integers(2, 8))
+@settings(max_examples=25)
+@given(generators())
+def test_work_is_the_optimum_of_the_program(rng):
+    size = rng.integers(2, 8)
     a, b = rng.dirichlet(np.ones(size)), rng.dirichlet(np.ones(size))
-    places, positions = np.arange(size), rng.uniform(0, 10, size)
+    places, positions = np.arange(size), rng.choice(100, size, replace=False) / 10
     tree, paths = random_tree(rng, size), random_paths(rng, size)
     costs = {
         Equal(): 1.0 - np.eye(size),
@@ -109,7 +111,7 @@ def test_work_is_the_optimum_of_the_programme(seed):
         Hierarchical.from_distance(TreeDistance.from_paths(paths, "path")): heights_of_ancestors(paths),
     }
     for ground, cost in costs.items():
-        assert float(ground.work(b - a)) == pytest.approx(programme(a, b, cost), abs=1e-9)
+        assert float(ground.work(b - a)) == pytest.approx(program(a, b, cost), abs=1e-9)
         assert float(ground.work(b - a)) <= float(Equal().work(b - a)) + 1e-12
 
 
@@ -134,21 +136,21 @@ def test_the_root_of_a_declared_tree_does_not_depend_on_which_values_are_in_the_
     assert float(ground_from("hierarchical", stored).work(np.array([1.0, -1.0]))) == 0.25
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_a_hierarchy_of_something_else_is_never_too_small(seed):
-    rng = np.random.default_rng(seed)
-    positions = rng.uniform(0, 10, 6)
+@settings(max_examples=20)
+@given(generators())
+def test_a_hierarchy_of_something_else_is_never_too_small(rng):
+    positions = rng.choice(100, 6, replace=False) / 10
     line = LineDistance(positions)
     a, b = rng.dirichlet(np.ones(6)), rng.dirichlet(np.ones(6))
     ground = Hierarchical.from_distance(line)
-    assert float(ground.work(b - a)) >= programme(a, b, line.matrix() / line.matrix().max()) - 1e-9
+    assert float(ground.work(b - a)) >= program(a, b, line.matrix() / line.matrix().max()) - 1e-9
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_classes_are_as_far_from_the_table_as_their_distributions(seed):
+@settings(max_examples=20)
+@given(generators())
+def test_classes_are_as_far_from_the_table_as_their_distributions(rng):
     """`of_classes` looks at the values that occur in a class only; `work` at all of them."""
-    rng = np.random.default_rng(seed)
-    size = int(rng.integers(2, 12))
+    size = rng.integers(2, 12)
     codes, classes = rng.integers(0, size, 400) ** 2 // size, np.arange(400) // 20
     counts = Counts.from_codes(classes, codes, size)
     whole = np.bincount(codes, minlength=size) / 400
@@ -156,9 +158,9 @@ def test_classes_are_as_far_from_the_table_as_their_distributions(seed):
     grounds = (
         Equal(),
         Ordered(),
-        Ordered(rng.uniform(0, 10, size)),
+        Ordered(rng.choice(100, size, replace=False) / 10),
         Hierarchical.from_distance(TreeDistance.from_paths(random_paths(rng, size))),
-        Hierarchical.from_distance(LineDistance(rng.uniform(0, 10, size))),
+        Hierarchical.from_distance(LineDistance(rng.choice(100, size, replace=False) / 10)),
     )
     for ground in grounds:
         np.testing.assert_allclose(ground.of_classes(counts), ground.work(shares - whole), atol=1e-12)

@@ -129,7 +129,7 @@ def _line(text: str, most: int) -> str:
 
 
 def _published(column: Column, repeats: float) -> Column:
-    """An open column as any other release has it: its values are in the data; sets with the reports to a draw.
+    """An open column as in any release: values in the data, and sets with the reports per draw.
 
     repeats  at most so many: that all devices send as many as they may is the worst there can be
     """
@@ -139,7 +139,7 @@ def _published(column: Column, repeats: float) -> Column:
 
 
 def _mechanisms(entry: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Those of all strata of a protected column, in their order; none where something else stands there."""
+    """The mechanisms of all strata of a protected column, in order; none for another column."""
     strata = entry.get("strata", ())
     found = [entry.get("mechanism"), *(item.get("mechanism") for item in strata if isinstance(item, dict))]
     return [item for item in found if isinstance(item, dict)]

@@ -83,7 +83,7 @@ def _advice(priors: list[list[float]], power: float) -> str:
 
 
 def _changing_strata(campaign: Campaign) -> Iterator[str]:
-    """Devices draw the sets of each stratum on their own; `anonymize` makes them as alike as it can."""
+    """Warnings about sticky sets in several strata, which devices draw independently."""
     for column in campaign.protected if campaign.collection.sticky else ():
         if len(column.strata) > 1:
             names = " or ".join(f"'{name}'" for name in _deciding(column))
@@ -124,20 +124,20 @@ def make_campaign(policy: Policy | str | Path, questions: str | Path | Mapping[s
     made = _planned(policy, questions, problems)
     columns = _columns(policy, made, domains, problems)
     labels = {column.name: _domain_of(column.attribute).values for column in columns}
-    asked = read_questions(questions, labels or _declared(policy), problems)
-    problems.extend(_sourceless(columns, asked))
+    requested = read_questions(questions, labels or _declared(policy), problems)
+    problems.extend(_sourceless(columns, requested))
     if problems or made is None:
         raise PolicyError(problems)
-    return _finished(_document(policy, columns, asked, problems), made)
+    return _finished(_document(policy, columns, requested, problems), made)
 
 
-def _sourceless(columns: Sequence[Column], asked: Questions) -> Iterator[Problem]:
-    """Columns whose prior is not uniform, where nothing says where it comes from: respondents read that."""
+def _sourceless(columns: Sequence[Column], requested: Questions) -> Iterator[Problem]:
+    """Problems of columns with a non-uniform prior whose source is not given to respondents."""
     for column in columns:
-        if not isinstance(column, Sets) or column.name not in asked.questions:
+        if not isinstance(column, Sets) or column.name not in requested.questions:
             continue
         priors = [member.prior for member in column.strata.members if member.prior is not None]
-        if "source" not in asked.questions[column.name] and any(prior.max() > prior.min() for prior in priors):
+        if "source" not in requested.questions[column.name] and any(prior.max() > prior.min() for prior in priors):
             where = f"questions.questions.{column.name}"
             what = "its prior is not uniform: people are told where it comes from"
             yield Problem(where, what, "source: Statistical Office, census of 2025")
@@ -184,7 +184,7 @@ def _open_domains(policy: Policy, problems: list[Problem]) -> dict[str, Domain]:
 
 
 def _planned(policy: Policy, questions: str | Path | Mapping[str, Any], problems: list[Problem]) -> Plan | None:
-    """The plan for the planned number of answers; what makes it useless is added to the problems."""
+    """The plan for the planned number of answers; adds what makes it useless to the problems."""
     try:
         made = plan_of(policy, _expected(questions))
     except InvalidInput as error:
@@ -235,7 +235,7 @@ def _columns(
 
 
 def _spelled_out(attribute: Attribute) -> Attribute:
-    """The same with labels that every program reads alike from JSON: fractions and huge numbers become texts."""
+    """The labels as JSON that every program reads alike: fractions and huge numbers become text."""
     domain = _domain_of(attribute)
     values = tuple(value if _plain(value) else written(value) for value in domain.values)
     return replace(attribute, domain=replace(domain, values=values))
@@ -279,7 +279,7 @@ def _promise(column: Sets, sampling: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _entry(column: Column, sampling: Mapping[str, Any]) -> dict[str, Any]:
-    """The manifest's entry without the parameters of designs: those are in the sampling documents, and nowhere else."""
+    """The manifest entry without the designs' parameters, which only sampling documents have."""
     entry = entry_of(column)
     if not isinstance(column, Sets):
         return entry
@@ -290,7 +290,9 @@ def _entry(column: Column, sampling: Mapping[str, Any]) -> dict[str, Any]:
     return entry
 
 
-def _document(policy: Policy, columns: Sequence[Column], asked: Questions, problems: list[Problem]) -> dict[str, Any]:
+def _document(
+    policy: Policy, columns: Sequence[Column], requested: Questions, problems: list[Problem]
+) -> dict[str, Any]:
     opened = {item.name: _domain_of(item.attribute) for item in columns if isinstance(item, AsIs)}
     protected = [item for item in columns if isinstance(item, Sets)]
     sampling = {item.name: _sampling(item, opened, problems) for item in protected}
@@ -298,15 +300,15 @@ def _document(policy: Policy, columns: Sequence[Column], asked: Questions, probl
         raise PolicyError(problems)
     return {
         "format": FORMAT,
-        "name": asked.name,
-        "title": dict(asked.title),
-        "languages": list(asked.languages),
+        "name": requested.name,
+        "title": dict(requested.title),
+        "languages": list(requested.languages),
         "columns": [_entry(item, sampling.get(item.name, {})) for item in columns],
         "sampling": sampling,
-        "questions": dict(asked.questions),
+        "questions": dict(requested.questions),
         "promises": {item.name: _promise(item, sampling[item.name]) for item in protected},
         "models": [{model.name: dict(model.parameters)} for model in policy.models],
-        "collection": dict(asked.collection),
+        "collection": dict(requested.collection),
     }
 
 
@@ -347,10 +349,12 @@ def _read(document: Mapping[str, Any]) -> Campaign:
         return Campaign.read(compact(document))
     except CampaignError as error:
         raise CampaignError(
-            Problem(f"questions.{item.where}" if item.where.startswith(_ASKED) else item.where, item.what, item.hint)
+            Problem(
+                f"questions.{item.where}" if item.where.startswith(_REQUESTED) else item.where, item.what, item.hint
+            )
             for item in error.problems
         ) from None
 
 
-_ASKED = ("name", "title", "languages", "questions", "collection")
+_REQUESTED = ("name", "title", "languages", "questions", "collection")
 """Parts of the document that come from the file with questions."""

@@ -75,17 +75,17 @@ def read_questions(
     for name, at in inner.items():
         if name not in labels:
             at.problem("no such column is asked", nearest(name, labels))
-    asked = {}
+    requested = {}
     for name, values in labels.items():
         if name not in inner:
             reader.at("questions", None).problem(f"no question for '{name}'", f"{name}: {{text: ...}}")
         else:
-            asked[name] = _question(inner[name], values, languages)
+            requested[name] = _question(inner[name], values, languages)
     return Questions(
         reader.at("name", given.get("name", "")).text(),
         languages,
         _spoken(reader.at("title", given.get("title", "")), languages) if "title" in given else {},
-        asked,
+        requested,
         _collection(reader.at("collection", given.get("collection", {})), languages),
     )
 
@@ -142,7 +142,7 @@ def _question(reader: Reader, labels: Sequence[object], languages: Sequence[str]
 
 
 def _labels(reader: Reader, values: Sequence[str], languages: Sequence[str]) -> dict[str, list[str]]:
-    """What each value is called in each language; a language that is left out shows the values themselves."""
+    """The name of each value in each language; a language left out shows the values themselves."""
     alone = isinstance(reader.value, list) and len(languages) == 1
     given: Mapping[str, Any] = {languages[0]: reader.value} if alone else reader.mapping(languages)
     found = {}
@@ -178,7 +178,7 @@ _WHY = {
 
 
 def _moment(value: Any) -> Any:
-    """A moment in UTC where no zone is given; anything else as it is, to be checked with the document."""
+    """A moment, in UTC where no zone is given; anything else unchanged, to be checked later."""
     try:
         moment = datetime.fromisoformat(value) if isinstance(value, str) else None
     except ValueError:

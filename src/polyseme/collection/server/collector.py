@@ -154,7 +154,7 @@ class Collector:
 
 
 def _checker(kept: Kept) -> Checker:
-    """What a stored document asks for; one that does not have the hash by which it is known is never used."""
+    """The checker of a stored document; a document with another hash than its id is refused."""
     try:
         return Checker(Survey.read(kept.document, kept.id))
     except InvalidInput:

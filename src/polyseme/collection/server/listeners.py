@@ -158,7 +158,7 @@ class _Admin:
 
     async def moved(self, request: Request) -> Response:
         """Open, close or purge; releasing is what `release` does."""
-        campaign, wanted = request.path_params["campaign"], (await _asked(request)).get("state")
+        campaign, wanted = request.path_params["campaign"], (await _requested(request)).get("state")
         states = {state.value: state for state in (State.OPEN, State.CLOSED, State.PURGED)}
         if type(wanted) is not str or wanted not in states:
             raise Malformed("state is open, closed or purged")
@@ -171,7 +171,7 @@ class _Admin:
 
     async def invited(self, request: Request) -> Response:
         """New invitations, which are shown only this once."""
-        campaign, count = request.path_params["campaign"], (await _asked(request)).get("count")
+        campaign, count = request.path_params["campaign"], (await _requested(request)).get("count")
         if type(count) is not int:
             raise Malformed("count is a whole number")
         codes = await self.collector.read(lambda store: invite(store, campaign, count))
@@ -193,10 +193,10 @@ class _Admin:
 
     async def estimates(self, request: Request) -> Response:
         """The shares of a protected column of a closed campaign, with intervals."""
-        campaign, asked = request.path_params["campaign"], request.query_params
-        if not asked.keys() <= {"of", "by"} or "of" not in asked:
+        campaign, requested = request.path_params["campaign"], request.query_params
+        if not requested.keys() <= {"of", "by"} or "of" not in requested:
             raise Malformed("of names a protected column, by an open one or nothing")
-        question = campaign, asked["of"], asked.get("by") or None
+        question = campaign, requested["of"], requested.get("by") or None
         kept = await self.collector.read(lambda store: store.campaign(campaign))
         if kept.state is State.PURGED:
             self._estimates.pop(question, None)
@@ -210,7 +210,7 @@ class _Admin:
         return json_response(found)
 
     async def _estimated(self, survey: Survey, of: str, by: str | None) -> dict[str, Any]:
-        """Refused wherever a release would be: while the campaign is open, and where too few have answered."""
+        """An estimate for operators; refused while a campaign is open or has too few answers."""
         require_columns(survey, of, by)
         with tempfile.TemporaryDirectory(prefix="polyseme-") as folder:
             out = Path(folder) / "release"
@@ -219,7 +219,7 @@ class _Admin:
 
     async def released(self, request: Request) -> Response:
         """The release of a closed campaign, as an archive."""
-        campaign, k = request.path_params["campaign"], (await _asked(request)).get("k")
+        campaign, k = request.path_params["campaign"], (await _requested(request)).get("k")
         if k is not None and type(k) is not int:
             raise Malformed("k is a whole number")
         archive = await self.collector.read(lambda store: _archive(store, campaign, k))
@@ -229,7 +229,7 @@ class _Admin:
         return Response(archive, media_type="application/zip", headers=headers)
 
 
-async def _asked(request: Request) -> dict[str, Any]:
+async def _requested(request: Request) -> dict[str, Any]:
     body = await read_body(request.scope, request.receive, 4_096)
     return read_object(body or b"{}")
 
@@ -280,19 +280,19 @@ def serve(
     admin_port: int = 8081,
     rate: float = 120.0,
     gateway: Gateway | None = None,
-    told: Callable[[Listening], None] = lambda listening: None,
+    stated: Callable[[Listening], None] = lambda listening: None,
 ) -> None:
     """Take reports until a signal comes.
 
     rate     reports a minute from one address; 0 for no limit
     gateway  opens what comes through a relay; None where no campaign names one
-    told     called with its address, as soon as it listens
+    stated   called with its address, as soon as it listens
     """
     writing = open_store(address)
     collector_parts = writing, open_store(address), Limits(rate)
     public, admin = _bound(host, port), _bound(LOOPBACK, admin_port)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(_serve(collector_parts, public, admin, gateway, told))
+        runner.run(_serve(collector_parts, public, admin, gateway, stated))
 
 
 async def _serve(
@@ -300,7 +300,7 @@ async def _serve(
     public: socket.socket,
     admin: socket.socket,
     gateway: Gateway | None,
-    told: Callable[[Listening], None],
+    stated: Callable[[Listening], None],
 ) -> None:
     collector = Collector(*parts)
     outer = public_app(collector) if gateway is None else with_gateway(public_app(collector), gateway)
@@ -312,7 +312,7 @@ async def _serve(
     work = [asyncio.create_task(server.serve([bound])) for server, bound in zip(servers, (public, admin))]
     while not all(server.started for server in servers) and not any(task.done() for task in work):
         await asyncio.sleep(0.01)
-    told(Listening(_url(public), _url(admin)))
+    stated(Listening(_url(public), _url(admin)))
     _log.info("takes reports")
     await asyncio.gather(*work)
     await collector.stop()

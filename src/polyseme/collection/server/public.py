@@ -133,7 +133,7 @@ class _Endpoint:
         return known
 
     def _limit(self, scope: dict[str, Any]) -> None:
-        """Raise for a sender who writes too often; the address goes no further than this. A relay hides it."""
+        """Raise for a sender who writes too often; the address is used only here. A relay hides it."""
         if relayed(scope):
             return
         client = scope.get("client")

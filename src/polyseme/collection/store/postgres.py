@@ -188,8 +188,8 @@ class PostgresStore:
     ) -> None:
         """Use invitations up; a report whose invitation was not issued, or is spent, goes again."""
         spends = {(key[0], entries[reports[key]].spends): key for key in keys}
-        asked = sorted((number, found) for number, found in spends if found is not None)
-        if not asked:
+        requested = sorted((number, found) for number, found in spends if found is not None)
+        if not requested:
             return
         query = """
             INSERT INTO spent
@@ -197,8 +197,8 @@ class PostgresStore:
             JOIN unnest(%s::integer[], %s::bytea[]) AS asked (campaign, hash) USING (campaign, hash)
             ORDER BY campaign, hash
             ON CONFLICT DO NOTHING RETURNING campaign, hash"""
-        spent = set(self._db.execute(query, _split(asked), binary=True).fetchall())
-        refused = [spends[item] for item in asked if item not in spent]
+        spent = set(self._db.execute(query, _split(requested), binary=True).fetchall())
+        refused = [spends[item] for item in requested if item not in spent]
         for key in refused:
             outcomes[reports[key]] = Outcome.UNINVITED
         if refused:
@@ -339,7 +339,7 @@ class PostgresStore:
                 os.fsync(file.fileno())
 
     def _environment(self) -> dict[str, str]:
-        """The address for programs of PostgreSQL: on their command line everybody could read the password."""
+        """The address as environment variables: a command line would show the password."""
         names = {"host": "PGHOST", "port": "PGPORT", "user": "PGUSER", "password": "PGPASSWORD", "dbname": "PGDATABASE"}
         given = conninfo_to_dict(self._address)
         return {name: str(given[key]) for key, name in names.items() if given.get(key) is not None}

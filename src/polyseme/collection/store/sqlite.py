@@ -44,7 +44,7 @@ R = TypeVar("R")
 
 
 def _reported(method: Callable[P, R]) -> Callable[P, R]:
-    """A method whose errors of the database are said in our own words: its texts may quote what was written."""
+    """A method whose database errors get our own texts, since SQLite's may quote the data."""
 
     @wraps(method)
     def run(*arguments: P.args, **options: P.kwargs) -> R:
@@ -280,7 +280,7 @@ class SqliteStore:
 
 @contextmanager
 def _transaction(db: apsw.Connection) -> Iterator[None]:
-    """Begun for writing at once: a transaction that only later wants to write may find that another was quicker."""
+    """A transaction that locks for writing at once, since a later lock could fail."""
     db.execute("BEGIN IMMEDIATE")
     try:
         yield

@@ -33,7 +33,7 @@ from polyseme.engines.checks import BatchTally, Print, Problems
 from polyseme.engines.run import Run, fill, stream_keys
 from polyseme.engines.spark.columns import FEW, carried_type, refuse_uncarried, spark_type
 from polyseme.engines.spark.frame import Rebased, SparkSource, read_by, spark_schema, tell, through_workers
-from polyseme.engines.spark.groups import CountCells, Dealing, Veil, dealt
+from polyseme.engines.spark.groups import CountCells, Dealing, Veil, assigned
 from polyseme.engines.spark.jobs import Tasks, finished, of_spark, plain_errors
 from polyseme.engines.spark.session import BATCH_ROWS, refuse_alike, session, settings
 from polyseme.engines.spark.worker import (
@@ -47,7 +47,7 @@ from polyseme.engines.spark.worker import (
     SparkWorkers,
     StagedPrints,
 )
-from polyseme.grouping.groups import DealtSource
+from polyseme.grouping.groups import AssignedSource
 from polyseme.kernel.errors import InternalError, InvalidInput, Problem, QuestionError, TableError
 from polyseme.kernel.randomness import StreamKey
 from polyseme.kernel.work import Cancellation, stage
@@ -56,13 +56,13 @@ from polyseme.tables.codes import label_array
 from polyseme.tables.distinct import TAIL_BITS, Tallied
 from polyseme.tables.io.source import Source
 
-__all__ = ["SparkEngine", "group_labels", "labelled", "publish"]
+__all__ = ["SparkEngine", "group_labels", "labeled", "publish"]
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
-def labelled(frame: DataFrame, layout: Layout) -> DataFrame:
+def labeled(frame: DataFrame, layout: Layout) -> DataFrame:
     """The columns of the release, in their order."""
     from pyspark.sql import functions as sql
 
@@ -98,7 +98,7 @@ def group_labels(item: Grouped) -> pa.Array:
 
 
 def _labels(labels: pa.Array) -> Column:
-    """All labels of a domain as one constant: a text that is split once, since a plan of 70,000 literals is slow."""
+    """All labels of a domain as one text that is split once: a plan of 70,000 literals is slow."""
     from pyspark.sql import functions as sql
 
     texts = [str(text) for text in labels.cast(pa.string()).to_pylist()]
@@ -230,17 +230,17 @@ class _Work:
         return self._drawn(tasks, layout, total)
 
     def _is_plain(self, tasks: Tasks, layout: Layout) -> bool:
-        """Whether every row becomes a record, and nothing else has to be known of the table before it is drawn.
+        """Whether every row becomes a record, and drawing needs no earlier pass over the table.
 
         It is then read once: the first problem stops the work.
         """
         dropping = any(item.domain.missing.action == "drop" for item in self.job.sets)
         conditions = any(item.attribute.constraints or item.attribute.conditional for item in self.job.sets)
-        asked = dropping or conditions or self.job.counts_draws or layout.dealing is not None
-        return bool(tasks.rows) and not asked
+        requested = dropping or conditions or self.job.counts_draws or layout.dealing is not None
+        return bool(tasks.rows) and not requested
 
     def _total(self, tasks: Tasks, sealed: Sealed) -> tuple[Tasks, BatchTally]:
-        """The tasks, which now know their rows, and what was counted; raises what is wrong with the table."""
+        """The tasks with their row numbers, and the counts; raises the problems of the table."""
         reports = self._checked(tasks, sealed)
         tasks = tasks.numbered([item.rows for item in reports])
         total = _total(reports, [task.first or 0 for task in tasks.tasks])
@@ -255,7 +255,7 @@ class _Work:
         drawn = self._mapped(tasks.frame(self.spark), Draw(layout, tasks, decoys, order), layout.schema())
         if layout.dealing is not None:
             work = CountCells(layout.dealing, tasks, order)
-            drawn = self._dealt(drawn, layout, tasks.frame(self.spark).mapInArrow(work, CountCells.SCHEMA))
+            drawn = self._assigned(drawn, layout, tasks.frame(self.spark).mapInArrow(work, CountCells.SCHEMA))
         return self._written(drawn, layout)
 
     def _from_frame(self, frame: SparkSource, rebased: Rebased, sealed: Sealed) -> list[Path]:
@@ -270,17 +270,17 @@ class _Work:
                 drawn = self._mapped(frame.chosen(rebased.columns), once, once.schema())
                 self._finished(lambda: drawn.write.parquet(_address(staging)))
             staged = self.spark.read.schema(spark_schema(once.schema())).parquet(_address(staging))
-            told = staged.where(sql.col("found").isNotNull()).select("found")
-            reports = [sealed.open(bytes(row[0])) for row in self._finished(told.collect)]
+            stated = staged.where(sql.col("found").isNotNull()).select("found")
+            reports = [sealed.open(bytes(row[0])) for row in self._finished(stated.collect)]
             total = _total(reports, [0] * len(reports))
             Problems(total.problems).raise_any()
-            prints = self._prints(told, StagedPrints(job, sealed)) if job.counts_draws else {}
+            prints = self._prints(stated, StagedPrints(job, sealed)) if job.counts_draws else {}
             fill(self.run.outcome, job, total, _with_none(job, prints))
             drawn = staged.where(sql.col("found").isNull()).drop("found")
             if veil is not None:
                 drawn = self._mapped(drawn, veil, layout.schema())
                 share = sql.lit(1 / job.rows_per_record).alias("records")
-                drawn = self._dealt(drawn, layout, drawn.select("cell", share))
+                drawn = self._assigned(drawn, layout, drawn.select("cell", share))
             return self._written(drawn, layout)
         finally:
             shutil.rmtree(staging, ignore_errors=True)
@@ -292,7 +292,7 @@ class _Work:
         refuse_uncarried(published, plain)
         kinds = (carried_type(published.field(name).type) for name in plain)
         dealing = None
-        if (records := DealtSource.beneath(self.run.source)) is not None:
+        if (records := AssignedSource.beneath(self.run.source)) is not None:
             dealing = Dealing.of(records.dealer, [item.name for item in self.job.columns])
         return Layout(self.job, tuple(kind for kind in kinds if kind is not None), dealing)
 
@@ -310,7 +310,7 @@ class _Work:
         self.run.progress(sum(item.rows for item in found.values()))
         return [found[number] for number in range(len(found))]
 
-    def _dealt(self, drawn: DataFrame, layout: Layout, cells: DataFrame) -> DataFrame:
+    def _assigned(self, drawn: DataFrame, layout: Layout, cells: DataFrame) -> DataFrame:
         """Records in their groups; `cells` says how many there are in each cell, in pieces.
 
         What was counted of people before counts those too who find no group.
@@ -331,7 +331,7 @@ class _Work:
         item = next(item for item in self.job.columns if isinstance(item, Grouped) and item.name == dealing.attribute)
         labels = group_labels(item)
         many = labels if len(labels) > FEW else None
-        return dealt(drawn, layout.schema(), dealing, starts, self._mapped, many)
+        return assigned(drawn, layout.schema(), dealing, starts, self._mapped, many)
 
     def _mapped(self, frame: DataFrame, work: Any, schema: pa.Schema) -> DataFrame:
         return frame.mapInArrow(work, spark_schema(schema))
@@ -367,7 +367,7 @@ class _Work:
         files = self.files or max(-(-rows // FILE_ROWS), 1)
         ordered = drawn.repartition(files, "place").sortWithinPartitions("place")
         with stage("write", "Drawing and writing"):
-            writer = labelled(ordered, layout).write.option("compression", "zstd")
+            writer = labeled(ordered, layout).write.option("compression", "zstd")
             self._finished(lambda: writer.parquet(_address(data)))
         return _tidied(data, rows)
 
@@ -400,7 +400,7 @@ def _address(path: Path) -> str:
 
 
 def _tidied(folder: Path, rows: int) -> list[Path]:
-    """The files that Spark has written, under names that tell nothing; none is missing, and nothing else is there."""
+    """Rename the files that Spark wrote to neutral names; none may be missing or extra."""
     if not folder.is_dir():
         raise TableError(
             f"{folder}: Spark has written the release, but not on this machine; nothing was published",

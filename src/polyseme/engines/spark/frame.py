@@ -21,7 +21,7 @@ import pyarrow.parquet
 from polyseme.engines import Watch
 from polyseme.engines.run import Run
 from polyseme.engines.spark.columns import carried, carried_type, spark_type
-from polyseme.engines.spark.jobs import Tasks, finished, numbers, plain_errors, told_by_workers
+from polyseme.engines.spark.jobs import Tasks, counted_by_workers, finished, numbers, plain_errors
 from polyseme.engines.spark.session import refuse_alike
 from polyseme.kernel.errors import ReleaseError, TableError
 from polyseme.kernel.work import Cancellation
@@ -163,10 +163,10 @@ class Rebased:
         frame = SparkSource.beneath(source)
         if frame is None:
             raise TableError("not a frame of Spark")
-        asked = _Asked(frame.schema)
-        for _ in over(source, asked).batches(names):
+        requested = _Requested(frame.schema)
+        for _ in over(source, requested).batches(names):
             pass
-        return cls(over(source, FrameSource(frame.schema.empty_table())), tuple(asked.columns), tuple(names))
+        return cls(over(source, FrameSource(frame.schema.empty_table())), tuple(requested.columns), tuple(names))
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         named = pa.RecordBatch.from_arrays(batch.columns, names=list(self.columns))
@@ -175,7 +175,7 @@ class Rebased:
         return table.to_batches()[0]
 
 
-class _Asked(FrameSource):
+class _Requested(FrameSource):
     """An empty table that remembers which columns were read."""
 
     def __init__(self, schema: pa.Schema) -> None:
@@ -238,7 +238,7 @@ class _Read:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for number in numbers(batches):
-            with told_by_workers():
+            with counted_by_workers():
                 for batch in self.tasks.batches(number, self.names):
                     columns = [carried(column, name) for column, name in zip(batch.columns, self.names)]
                     yield pa.RecordBatch.from_arrays(columns, names=[f"c{place}" for place in range(len(columns))])
@@ -327,7 +327,7 @@ def _sizes(frame: DataFrame, missing_values: tuple[str, ...]) -> DataFrame:
 
 @dataclass(frozen=True)
 class _Alike:
-    """Combinations as text in which whatever is the same is written alike, with how often each occurs."""
+    """Combinations as text in which equal values are written alike, with their counts."""
 
     missing_values: tuple[str, ...]
 

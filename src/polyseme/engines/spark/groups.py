@@ -28,7 +28,7 @@ from polyseme.methods.microdata import SUPPRESSED
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["KEYS", "CountCells", "Dealing", "Veil", "codes_in", "dealt"]
+__all__ = ["KEYS", "CountCells", "Dealing", "Veil", "assigned", "codes_in"]
 
 CELL_ROWS = 1 << 20
 """Records that are ranked by one worker at a time, about."""
@@ -196,7 +196,7 @@ def _named(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(batch.columns, names=schema.names)
 
 
-def dealt(
+def assigned(
     drawn: DataFrame,
     schema: pa.Schema,
     dealing: Dealing,

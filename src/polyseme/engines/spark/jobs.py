@@ -37,12 +37,12 @@ __all__ = [
     "UNSEEN",
     "Task",
     "Tasks",
+    "counted_by_workers",
     "finished",
     "named",
     "numbers",
     "of_spark",
     "plain_errors",
-    "told_by_workers",
 ]
 
 UNSEEN = "a worker cannot read this file"
@@ -86,11 +86,11 @@ def plain_errors() -> Iterator[None]:
     except Exception as error:
         if not of_spark(error):
             raise
-        raise _told(error) from None
+        raise _stated(error) from None
 
 
 @contextmanager
-def told_by_workers() -> Iterator[None]:
+def counted_by_workers() -> Iterator[None]:
     """Problems that workers find with a table come back as they are, through Spark's error."""
     try:
         yield
@@ -110,7 +110,7 @@ def named(error: Exception) -> str:
     return str(found or type(error).__name__)
 
 
-def _told(error: Exception) -> TableError:
+def _stated(error: Exception) -> TableError:
     text = str(error)
     if found := _PROBLEMS.search(text):
         return TableError(Problem(*problem) for problem in json.loads(b64decode(found[1])))

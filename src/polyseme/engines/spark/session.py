@@ -188,7 +188,7 @@ def _classic(builder: Any, master: str | None) -> SparkSession:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Only errors of Java's log go to the terminal, unless the user wants more or has said what is to be logged."""
+    """Show only errors of Java's log on the terminal, unless the user has configured logging."""
     before, ours = os.environ.get(_JAVA_OPTIONS), Path(__file__).with_name(_LOGGING)
     if before is not None or _own_logging() or _log.isEnabledFor(logging.INFO) or not ours.is_file():
         yield

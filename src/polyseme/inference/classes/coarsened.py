@@ -10,7 +10,7 @@ where
 This is the likelihood when the labels say no more than that the values are among those they stand for (coarsening at
 random; Heitjan and Rubin, 1991). It is about all generalized attributes at once, because a method chooses the labels of
 a record together: taken one by one, labels that overlap seem to tell values apart, and the table comes out worse than
-the even spread. The step on the right is expectation maximisation; it starts from the even spread, and values that no
+the even spread. The step on the right is expectation maximization; it starts from the even spread, and values that no
 labels tell apart keep equal parts, about which the likelihood says nothing: so does everything where classes do not
 overlap.
 
@@ -34,7 +34,7 @@ from polyseme.inference.solver import fixed_point
 from polyseme.kernel.arrays import Bools, Floats, Ints
 from polyseme.kernel.errors import QuestionError
 
-__all__ = ["Coarse", "InGroups", "Labelled", "Meanings"]
+__all__ = ["Coarse", "InGroups", "Labeled", "Meanings"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +152,7 @@ class Coarse(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Labelled:
+class Labeled:
     """Records by their labels, identical ones together.
 
     cell      of each row: (n,), 0 ... cells-1
@@ -175,10 +175,10 @@ class Labelled:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return (self.cells, *(meaning.size for meaning in self.meanings[: self.asked]))
+        return (self.cells, *(meaning.size for meaning in self.meanings[: self.requested]))
 
     @property
-    def asked(self) -> int:
+    def requested(self) -> int:
         """How many attributes are in the question."""
         return len(self.meanings) - self.hidden
 
@@ -187,10 +187,10 @@ class Labelled:
         return np.bincount(self.cell, self.counts, minlength=self.cells).astype(np.float64)
 
     @property
-    def _alone(self) -> Labelled:
+    def _alone(self) -> Labeled:
         """Without the attributes that are not in the question."""
-        asked = self.asked
-        return replace(self, labels=self.labels[:asked], meanings=self.meanings[:asked], hidden=0)
+        requested = self.requested
+        return replace(self, labels=self.labels[:requested], meanings=self.meanings[:requested], hidden=0)
 
     @cached_property
     def _combinations(self) -> float:
@@ -219,7 +219,9 @@ class Labelled:
             within = np.arange(int(lengths.sum())) - np.repeat(np.cumsum(lengths) - lengths, lengths)
             row, code = np.repeat(row, lengths), meaning.codes[first + within]
             place = np.unique(np.repeat(place, lengths) * meaning.size + code, return_inverse=True)[1].ravel()
-            shown = np.repeat(shown, lengths) * meaning.size + code if axis < self.asked else np.repeat(shown, lengths)
+            shown = (
+                np.repeat(shown, lengths) * meaning.size + code if axis < self.requested else np.repeat(shown, lengths)
+            )
         number = np.zeros(int(place.max(initial=-1)) + 1, dtype=np.int64)
         number[place] = shown
         return row, place, number
@@ -242,7 +244,7 @@ class Labelled:
         return self._shown(parts), converged
 
     def shrunk(self, strength: float | None = None) -> Mixed:
-        alone, coarse = self._alone, [axis for axis in range(self.asked) if self._coarse(axis)]
+        alone, coarse = self._alone, [axis for axis in range(self.requested) if self._coarse(axis)]
         if not self.open.any():
             return Mixed(self.spread_evenly(), {})
         row, place, number = alone._entries
@@ -257,8 +259,8 @@ class Labelled:
         return Mixed(table.reshape(self.shape), weights, all(sharing.converged for sharing in sharings.values()))
 
     def _known_groups(self, coarse: Sequence[int]) -> Ints:
-        """Rows by their cell and by the attributes that are shown as they are; all as one where they are too many."""
-        known = [self.cell, *(self.labels[axis] for axis in range(self.asked) if axis not in coarse)]
+        """Rows by cell and by the attributes shown unchanged; one group where these are too many."""
+        known = [self.cell, *(self.labels[axis] for axis in range(self.requested) if axis not in coarse)]
         group = np.unique(np.column_stack(known), axis=0, return_inverse=True)[1].ravel()
         widest = max(max(self.meanings[axis].size, len(self.meanings[axis].lengths)) for axis in coarse)
         return group if (group.max(initial=0) + 1) * widest <= _GROUPED else np.zeros_like(group)
@@ -302,7 +304,7 @@ class Labelled:
     def remarks(self, names: Sequence[str], labels: Sequence[Sequence[object]]) -> list[str]:
         found = []
         for name, texts, used, meaning in zip(names, labels, self.labels, self.meanings):
-            found += _untold(name, texts, meaning.matrix(np.unique(used)))
+            found += _unstated(name, texts, meaning.matrix(np.unique(used)))
         return found
 
     def remarks_on_ml(self) -> list[str]:
@@ -315,12 +317,12 @@ class Labelled:
             return ["classes do not overlap, so nothing tells the values in a class apart: ml is the even spread"]
         return []
 
-    def coarser(self, group: Ints, kept: Sequence[int]) -> Labelled:
+    def coarser(self, group: Ints, kept: Sequence[int]) -> Labeled:
         cell = group[self.cell]
         rows = cell >= 0
         # Attributes no longer in the question still help the fit: they are hidden, and exact columns are dropped.
-        dropped = [axis for axis in range(self.asked) if axis not in kept and self._coarse(axis)]
-        axes = [*kept, *range(self.asked, len(self.meanings)), *dropped]
+        dropped = [axis for axis in range(self.requested) if axis not in kept and self._coarse(axis)]
+        axes = [*kept, *range(self.requested, len(self.meanings)), *dropped]
         return replace(
             self,
             cell=cell[rows],
@@ -336,7 +338,7 @@ class Labelled:
         return bool((self.meanings[axis].lengths > 1).any())
 
 
-def _untold(name: str, texts: Sequence[object], stands_for: Bools) -> list[str]:
+def _unstated(name: str, texts: Sequence[object], stands_for: Bools) -> list[str]:
     """Which values of an attribute its labels do not tell apart: (labels that occur, values)."""
     if stands_for.shape[1] <= 1 or (stands_for.sum(axis=1) == 1).all():
         return []
@@ -395,7 +397,7 @@ class InGroups:
         return Permuted(cell, self.group, self.values, (self.cells + 1) * prod(self.sizes), self.width)
 
     def _shown(self, table: Floats) -> Floats:
-        """A table of the permuted records as one of the attributes in their order, without records elsewhere."""
+        """A table of the permuted records over the attributes in order, without records elsewhere."""
         whole = table.reshape(self.cells + 1, *self.sizes, self.width)[: self.cells]
         return np.moveaxis(whole, -1, self.axis + 1)
 
@@ -432,4 +434,4 @@ class InGroups:
         rows = cell < cells
         meanings = tuple(Meanings.themselves(size) for size in sizes)
         counts = np.ones(int(rows.sum()), dtype=np.int64)
-        return Labelled(cell[rows], tuple(column[rows] for column in codes), counts, cells, meanings)
+        return Labeled(cell[rows], tuple(column[rows] for column in codes), counts, cells, meanings)

@@ -24,7 +24,7 @@ __all__ = ["EXACT", "CoarseEstimate", "estimate_coarse"]
 EXACT = "exact"
 """The estimator's name where every record's values are known: there is nothing to estimate."""
 
-_BIASED = "the even spread is biased towards independence: shrink and ml make use of what differs between records"
+_BIASED = "the even spread is biased toward independence: shrink and ml make use of what differs between records"
 _NOT_CONVERGED = "the steps did not converge: the table is not quite that of the largest likelihood"
 
 
@@ -44,7 +44,7 @@ class CoarseEstimate(Estimate):
             [self.of[axis] for axis in kept],
             [self.labels[axis] for axis in kept],
             by,
-            EstimateOptions(self.asked, self.level, self.population, self.nonnegative),
+            EstimateOptions(self.requested, self.level, self.population, self.nonnegative),
         )
         return replace(table, left_out=self.left_out).warned(*self.caveats)
 
@@ -89,7 +89,7 @@ def estimate_coarse(
         level=level,
         population=population,
         fit=fit,
-        asked=options.estimator,
+        requested=options.estimator,
         nonnegative=options.nonnegative,
         coarse=coarse,
     )
@@ -134,14 +134,14 @@ def _limits(values: Floats, totals: Floats, level: float, population: Population
         return np.zeros_like(values), values, values
     n = np.maximum(np.broadcast_to(totals.reshape(-1, *[1] * (values.ndim - 1)), values.shape), 1.0)
     z, share = normal_quantile(level), values / n
-    centre = (share + z**2 / (2 * n)) / (1 + z**2 / n)
+    center = (share + z**2 / (2 * n)) / (1 + z**2 / n)
     half = z / (1 + z**2 / n) * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
-    return np.sqrt(values * (1 - share)), np.maximum(centre - half, 0.0) * n, np.minimum(centre + half, 1.0) * n
+    return np.sqrt(values * (1 - share)), np.maximum(center - half, 0.0) * n, np.minimum(center + half, 1.0) * n
 
 
 @dataclass(frozen=True, eq=False)
 class _Drawn:
-    """Variances of sums of counts that are known: none, and multinomial ones about the population."""
+    """Variances of sums of known counts: none, and multinomial ones about the population."""
 
     values: Floats
     totals: Floats

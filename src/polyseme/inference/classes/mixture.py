@@ -1,6 +1,6 @@
 """Between the even spread and the largest likelihood: tables from labels, shrunk.
 
-    x  =  w step(x) + (1 - w) even      maximises      log L(x)  +  s sum_v even_v / n log x_v,      w = n / (n + s)
+    x  =  w step(x) + (1 - w) even      maximizes      log L(x)  +  s sum_v even_v / n log x_v,      w = n / (n + s)
 
 where
     step  the table to expect when each record is shared out in proportion to x
@@ -26,7 +26,7 @@ where
 
 Attributes are taken one by one, as if they had nothing to do with one another within a cell; so does the even spread.
 Fitted together, as `ml` does, the combinations are so many that hardly two labels tell them apart, and the likelihood
-picks those few combinations that most labels share. With several cells, those of few records are drawn towards the
+picks those few combinations that most labels share. With several cells, those of few records are drawn toward the
 distribution over all of them.
 
 Labels are not chosen at random, because methods show wide ones where values are rare. Records left out say how well x
@@ -231,13 +231,13 @@ class LabelCounts:
         return mixed(self._smooth_step, self._smooth(self.even), weight)
 
     def _drawn(self, whole: Floats, weight: float, pull: float) -> tuple[Floats, bool]:
-        """Cells drawn towards the distribution over all of them, by as many further records."""
+        """Cells drawn toward the distribution over all of them, by as many further records."""
         records = self.counts.sum(axis=1, keepdims=True).astype(np.float64)
-        towards = records * whole / max(float(whole.sum()), 1.0)
+        toward = records * whole / max(float(whole.sum()), 1.0)
         own = np.zeros_like(records) if np.isinf(pull) else records / np.maximum(records + pull, 1e-9)
 
         def drawn(table: Floats) -> Floats:
-            return np.asarray(own * self._smooth(table) + (1.0 - own) * towards, dtype=np.float64)
+            return np.asarray(own * self._smooth(table) + (1.0 - own) * toward, dtype=np.float64)
 
         return mixed(lambda table: drawn(self.step(table)), drawn(self.even), weight)
 

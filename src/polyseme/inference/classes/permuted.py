@@ -8,7 +8,7 @@ where
     v_j      the values of group g, which are known too
     q_g      which record has which value, given x: see below
 
-The step on the right is expectation maximisation; it starts from the even spread, q = 1/|g|. Each step keeps both
+The step on the right is expectation maximization; it starts from the even spread, q = 1/|g|. Each step keeps both
 margins: the records of each cell, and the records of each value in the table, as they were published. The likelihood is
 that of the cells given the values, each record's cell being drawn given its value: groups are made
 from values only, so which records share a group says nothing else.
@@ -44,7 +44,16 @@ from polyseme.inference.solver import fixed_point
 from polyseme.kernel.arrays import Bools, Floats, Ints
 from polyseme.kernel.work import check_cancelled
 
-__all__ = ["EXACT", "Dealt", "Hand", "Permuted", "exact_marginals", "log_permanents", "marginals", "scaled_marginals"]
+__all__ = [
+    "EXACT",
+    "Assigned",
+    "Hand",
+    "Permuted",
+    "exact_marginals",
+    "log_permanents",
+    "marginals",
+    "scaled_marginals",
+]
 
 EXACT = 10
 """Records of a group up to which all permutations are summed: 10 need some 10,000 steps a group, each further one twice
@@ -72,7 +81,7 @@ def exact_marginals(weights: Floats) -> Floats:
 
 
 def _summed(weights: Floats) -> Floats:
-    """Forwards over the sets of values that the first records can have, and backwards over those of the last."""
+    """Forward sums over value sets of the first records, backward sums over those of the last."""
     # Groups come last, so that each step is over long rows.
     even = np.ascontiguousarray(np.moveaxis(_even(weights), 0, -1))
     size, groups = even.shape[1:]
@@ -147,7 +156,7 @@ def _log_permanents(weights: Floats) -> Floats:
 
 
 def _along_the_diagonal(weights: Floats) -> Floats:
-    """Where rows and columns are multiplied by factors, this grows by the logarithm of all of them."""
+    """The sum of logarithms on the diagonal; scaling rows and columns adds the factors' logs."""
     return np.asarray(np.log(np.diagonal(weights, axis1=1, axis2=2)).sum(axis=1), dtype=np.float64)
 
 
@@ -203,7 +212,7 @@ class Hand:
 
 
 @dataclass(frozen=True, eq=False)
-class Dealt:
+class Assigned:
     """Groups of all sizes, and tables of the records that they hold: (cells, width)."""
 
     hands: tuple[Hand, ...]
@@ -286,23 +295,23 @@ class Permuted:
         return tuple(found)
 
     @cached_property
-    def dealt(self) -> Dealt:
+    def assigned(self) -> Assigned:
         """The groups with the table that they make."""
-        return Dealt(self.hands, self.cells, self.width)
+        return Assigned(self.hands, self.cells, self.width)
 
     @property
     def open(self) -> Bools:
         """Whether some record may or may not belong to each place of the table: (cells, width)."""
-        return self.dealt.open
+        return self.assigned.open
 
     def spread_evenly(self) -> Floats:
         """Every record gets an equal part of every value of its group: (cells, width)."""
-        return self.dealt.spread_evenly()
+        return self.assigned.spread_evenly()
 
     def most_likely(self) -> tuple[Floats, bool]:
         """The table of the largest likelihood, and whether the steps converged."""
         even = self.spread_evenly()
-        return fixed_point(self.dealt.step, even) if self.dealt.is_open else (even, True)
+        return fixed_point(self.assigned.step, even) if self.assigned.is_open else (even, True)
 
     def shrunk(self, strength: float | None = None) -> tuple[Floats, float, bool]:
         """The table between even spread and largest likelihood, its weight, and convergence.
@@ -310,10 +319,10 @@ class Permuted:
         strength  in records; None takes the weight under which groups that were left out are most likely
         """
         even = self.spread_evenly()
-        if not self.dealt.is_open:
+        if not self.assigned.is_open:
             return even, 1.0, True
         weight = self._best_weight() if strength is None else weight_of(strength, float(even.sum()))
-        table, converged = mixed(self.dealt.step, even, weight)
+        table, converged = mixed(self.assigned.step, even, weight)
         return table, weight, converged
 
     def _best_weight(self) -> float:
@@ -323,15 +332,15 @@ class Permuted:
             trials.append(Trial(rest.step, rest.spread_evenly(), self._with(held).log_likelihood))
         return best_weight(trials, _SLACK)
 
-    def _with(self, counts: Sequence[Ints]) -> Dealt:
+    def _with(self, counts: Sequence[Ints]) -> Assigned:
         """Other numbers of each of the groups."""
         hands = tuple(hand.times(times) for hand, times in zip(self.hands, counts))
-        return Dealt(hands, self.cells, self.width)
+        return Assigned(hands, self.cells, self.width)
 
     def remarks(self) -> list[str]:
         """What is approximate, and what the groups leave open."""
         found = []
-        large = sum(int(hand.counts.sum()) for hand in self.dealt.open_hands if hand.size > EXACT)
+        large = sum(int(hand.counts.sum()) for hand in self.assigned.open_hands if hand.size > EXACT)
         if large:
             found.append(
                 f"{large:,} groups have more than {EXACT} records: who has which value is approximated there by scaling"
@@ -349,7 +358,7 @@ class Permuted:
 
     @property
     def _rank(self) -> int:
-        """Of the groups' lists of values: below the number of values, sums of cells by group determine no table."""
+        """The rank of the groups' lists of values; below their number, cell sums fix no table."""
         together = np.zeros((self.width, self.width))
         for hand in self.hands:
             pairs = hand.values[:, :, None] * self.width + hand.values[:, None, :]

@@ -10,7 +10,7 @@ sum is not chi-square with one degree of freedom, but a mixture with many.
 So the error of a sum is drawn in the limit experiment: near the maximum the log-likelihood is quadratic with
 information H, and the score at the true table is normal,
 
-    y  minimises  1/2 (y - x0)' H (y - x0) - (m + z)' (y - x0)    over the tables y >= 0,      z ~ N(0, V)
+    y  minimizes  1/2 (y - x0)' H (y - x0) - (m + z)' (y - x0)    over the tables y >= 0,      z ~ N(0, V)
 
 where
     x0  a true table near the estimate that is hard to estimate. Two are tried: cells within two standard errors of zero
@@ -35,7 +35,7 @@ and the profile of a sum `k . x` is the least loss among the tables with that su
 reaches the chi-square quantile with one degree of freedom. Cells at zero stay in the problem as one-sided constraints,
 which is what normal intervals on the support miss.
 
-The minimiser moves along straight lines as the sum moves, and changes direction only when a cell reaches zero or
+The minimizer moves along straight lines as the sum moves, and changes direction only when a cell reaches zero or
 leaves it. So the path is followed exactly from corner to corner: with the multiplier `m` of the sum as parameter, the
 sum grows by `a dm` and the loss by `a d(m^2)` on each piece.
 
@@ -108,7 +108,7 @@ class Quadratic:
 
 @dataclass(frozen=True, eq=False)
 class Path:
-    """The way of the constrained minimiser as one sum of cells is pushed up or down.
+    """The way of the constrained minimizer as one sum of cells is pushed up or down.
 
     inverse  K: of the matrix M on the cells that are free at first, zero elsewhere
     across   K M; twice is M K M
@@ -162,7 +162,7 @@ class _State:
         self.exact = False
 
     def _direction(self) -> tuple[Floats, Floats]:
-        """Change of the table for each unit of the multiplier, keeping the total; and of the bound cells' pressure."""
+        """Change of the table per unit of the multiplier at a fixed total, and of the bound cells."""
         total = float(self.ones.sum())
         level = -float(self.pull.sum()) / total if total > 0.0 else 0.0
         direction = np.where(self.free, self.pull + level * self.ones, 0.0)
@@ -244,7 +244,10 @@ class _State:
         return self._add(-1.0 / max(float(column[cell]), 1e-300), column, times)
 
     def _release(self, cell: int) -> None:
-        """Take a cell into the inverse: `+ v v' / (m - e' M K M e)` with `v = K M e - e` and m its own entry of M."""
+        """Update the inverse for a released cell: `+ v v' / (m - e' M K M e)` with `v = K M e - e`.
+
+        `m` is the cell's own entry of M.
+        """
         self.free[cell] = True
         self.pressure[cell] = 0.0
         if self.exact:

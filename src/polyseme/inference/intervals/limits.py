@@ -102,9 +102,9 @@ class Unbiased:
 
     def limits(self, contrasts: Floats, level: float, population: Population, repeats: float) -> tuple[Floats, Floats]:
         """Normal limits of sums of cells."""
-        centre = contrasts @ self.values
+        center = contrasts @ self.values
         half = normal_quantile(level) * np.sqrt(self.variance(contrasts, population, repeats))
-        return centre - half, centre + half
+        return center - half, center + half
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,14 +213,14 @@ class CellFit:
         return np.where(shorter, left, low), np.where(shorter, right, high)
 
     def _unbiased_limits(self, contrasts: Floats, level: float, population: Population) -> tuple[Floats, Floats]:
-        """Of the unbiased estimate, which may lie outside what is possible: then some room is left around the value."""
+        """Limits of the unbiased estimate, widened to include the value where it is impossible."""
         assert self.unbiased is not None  # noqa: S101 - callers ask only where something is known
         low, high = self.unbiased.limits(contrasts, level, population, self.repeats)
         value, room = contrasts @ self.x, 0.5 * (high - low)
         return np.minimum(low, value - room), np.maximum(high, value + room)
 
     def _reaches(self, contrasts: Floats, level: float, population: Population) -> tuple[Floats, Floats]:
-        """How far the profile likelihood lets each sum of places reach down and up from its estimate."""
+        """How far the profile likelihood lets each sum of places move down and up from its estimate."""
         path = self._path
         # The search may have stopped this much short of the maximum: the limits are about the maximum all the same.
         missing = 2.0 * self.gap * float(path.x.sum()) / self.repeats
@@ -276,7 +276,7 @@ class LikelihoodLimits(Limits):
     def __call__(self, contrasts: Floats, level: float, population: Population) -> tuple[Floats, Floats]:
         flat = contrasts.reshape(len(contrasts), self.shape[0], -1)
         values = np.array([fit.x for fit in self.fits])
-        centre = np.einsum("kcv,cv->k", flat, values)
+        center = np.einsum("kcv,cv->k", flat, values)
         below, above = np.zeros(len(contrasts)), np.zeros(len(contrasts))
         for cell, fit in enumerate(self.fits):
             used = np.flatnonzero(np.abs(flat[:, cell]).any(axis=1))
@@ -287,7 +287,7 @@ class LikelihoodLimits(Limits):
             # Independent parts add their squared distances, the usual rule for variances, on each side.
             below[used] += (here @ fit.x - low) ** 2
             above[used] += (high - here @ fit.x) ** 2
-        return centre - np.sqrt(below), centre + np.sqrt(above)
+        return center - np.sqrt(below), center + np.sqrt(above)
 
     def cells(self, level: float, population: Population) -> tuple[Floats, Floats]:
         """Limits of every cell of the table."""

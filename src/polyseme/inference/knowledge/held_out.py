@@ -19,7 +19,7 @@ other way round, so the same product of two chances is counted twice. Where noth
 candidates that doubles the variance, elsewhere it does nothing. The standard error reckons with the former (measured,
 with three folds and all candidates alike: 1.35 times that of independent records, and 1.41 are reckoned with).
 
-To put estimated shares in place of the true ones misleads either way: where they are drawn towards the shares of all
+To put estimated shares in place of the true ones misleads either way: where they are drawn toward the shares of all
 people they are too much alike (income at (3, 4), 20,000 records in 20 groups: 71.4% instead of 75.4%), and where they
 are not, chance makes them differ. So what was learned from some records is judged by others, which says without bias
 how often *that* is right. An attacker who knows the truth is right a little more often, by
@@ -48,7 +48,7 @@ from scipy.sparse import csc_array
 
 from polyseme.designs.mechanism import Mechanism
 from polyseme.inference.counts import distinct, ranked
-from polyseme.inference.knowledge.learned import learnt_shares, like_everybody
+from polyseme.inference.knowledge.learned import learned_shares, like_everyone
 from polyseme.kernel.arrays import Bools, Floats, Ints
 from polyseme.kernel.randomness import SystemStream, experiment
 from polyseme.kernel.work import check_cancelled
@@ -246,7 +246,7 @@ def judged_groups(
     sets   candidates of each record: (n, l)
     group  of each record, from 0 on
     count  folds
-    added  see `learnt_shares`
+    added  see `learned_shares`
     """
     return judged_strata(sets, group, Strata.alone(mechanism), np.zeros(len(sets), dtype=np.int64), count, added)
 
@@ -257,7 +257,7 @@ def judged_strata(
     """The same where records have mechanisms of their own; sets are in codes of the domain."""
     groups, scores = int(group.max(initial=0)) + 1, list[Floats]()
     for fit, rest in folds(len(sets), count):
-        shares = learnt_shares(sets[fit], group[fit], strata, groups, added, places[fit])
+        shares = learned_shares(sets[fit], group[fit], strata, groups, added, places[fit])
         score = scored(shares, shares.mean(axis=0), sets[rest], group[rest], strata, places[rest])
         if score is None:
             return None
@@ -363,12 +363,12 @@ def reached(sets: Ints, group: Ints, mechanism: Mechanism) -> Reached | None:
     group  of each record, from 0 on
     """
     # One number from all records is no knowledge about any of them.
-    added = like_everybody(sets, group, mechanism) if group.any() else None
+    added = like_everyone(sets, group, mechanism) if group.any() else None
     judged = judged_groups(sets, group, mechanism, added=added)
     judge = Judge.of(mechanism)
     if judged is None or judge is None:
         return None
-    shares = learnt_shares(sets, group, mechanism, added=added)
+    shares = learned_shares(sets, group, mechanism, added=added)
     # Values that no set tells apart may be known from elsewhere.
     unknown = 0.0 if judge.tells_apart else 1.0
     return Reached(judged.success, _regret(shares, group, judge, added), judged.error, unknown=unknown)
@@ -383,8 +383,8 @@ def _regret(shares: Floats, group: Ints, judge: Judge, added: float | None) -> f
         check_cancelled()
         mine = group[np.arange(len(group)) % FOLDS != number % FOLDS]
         drawn = mechanism.sample(_drawn(shares, mine, number), SystemStream.seeded(number))
-        learnt = learnt_shares(drawn, mine, mechanism, len(shares), added)
-        lost.append(best - _value(judge, weights, shares, learnt))
+        learned = learned_shares(drawn, mine, mechanism, len(shares), added)
+        lost.append(best - _value(judge, weights, shares, learned))
     return max(float(np.mean(lost)), 0.0)
 
 

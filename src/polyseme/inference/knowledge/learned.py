@@ -4,8 +4,8 @@ The shares of a group are those under which its sets are most likely, with some 
 
     share(q, v)  ~  sum over the sets R of q of P(v | R) + added * share(v)        P(v | R) ~ share(q, v) P(R | v)
 
-found by repeating (expectation and maximisation, sped up by squared extrapolation). How many are added decides what is
-learned: many where groups are alike, few where they differ. `like_everybody` looks under which number records that were
+found by repeating (expectation and maximization, sped up by squared extrapolation). How many are added decides what is
+learned: many where groups are alike, few where they differ. `like_everyone` looks under which number records that were
 left out are likeliest.
 """
 
@@ -22,7 +22,7 @@ from polyseme.kernel.arrays import Floats, Ints
 from polyseme.kernel.work import check_cancelled
 from polyseme.strata import Strata
 
-__all__ = ["NEWS", "PEOPLE", "combined", "learnt_shares", "like_everybody", "most_groups", "repeated", "telling"]
+__all__ = ["NEWS", "PEOPLE", "combined", "learned_shares", "like_everyone", "most_groups", "repeated", "telling"]
 
 PEOPLE = 100
 """Records that a group has on average at least: with fewer, what stands out in it is mostly chance."""
@@ -71,27 +71,27 @@ def telling(
     What a column tells is the mutual information of group and candidate, less what chance alone gives.
     """
     chosen, group = list(given), combined(features[:, list(given)])
-    known = _told(group, sets, size)
+    known = _stated(group, sets, size)
     while len(chosen) < len(given) + _COLUMNS:
         finer = {
             column: combined(np.column_stack([group, features[:, column]]))
             for column in range(features.shape[1])
             if column not in chosen
         }
-        told = {column: _told(code, sets, size) for column, code in finer.items() if code.max(initial=0) < most}
+        stated = {column: _stated(code, sets, size) for column, code in finer.items() if code.max(initial=0) < most}
         # A column of many levels may seem to tell most by chance; that must not hide one that surely tells something.
-        sure = [column for column, one in told.items() if one.value - known.value > news * one.error]
+        sure = [column for column, one in stated.items() if one.value - known.value > news * one.error]
         if not sure:
             break
-        best = max(sure, key=lambda column: told[column].value)
+        best = max(sure, key=lambda column: stated[column].value)
         chosen.append(best)
-        known, group = told[best], finer[best]
+        known, group = stated[best], finer[best]
     return chosen
 
 
 @dataclass(frozen=True)
-class _Told:
-    """What groups tell about values in nats, less what chance gives, and the standard error of the latter."""
+class _Information:
+    """Information of groups about values in nats, less chance, and the standard error of chance."""
 
     value: float
     error: float
@@ -113,9 +113,9 @@ def combined(features: Ints) -> Ints:
     return ranked(code)[1]
 
 
-def _told(group: Ints, sets: Ints, size: int) -> _Told:
+def _stated(group: Ints, sets: Ints, size: int) -> _Information:
     if not len(group):
-        return _Told(0.0, 0.0)
+        return _Information(0.0, 0.0)
     counts = np.bincount((group[:, None] * size + sets).ravel(), minlength=(int(group.max()) + 1) * size)
     table = counts.reshape(-1, size) / counts.sum()
     rows, columns = table.sum(axis=1, keepdims=True), table.sum(axis=0, keepdims=True)
@@ -124,10 +124,10 @@ def _told(group: Ints, sets: Ints, size: int) -> _Told:
     # Where groups tell nothing, twice the records times the information is about chi-squared. Candidates of one set are
     # no records of their own: a group of n has n rho (1 - rho) for the variance of each count, of an expected n rho.
     freedom = (np.count_nonzero(rows) - 1) * max(np.count_nonzero(columns) / sets.shape[1] - 1.0, 0.0)
-    return _Told(information - freedom / (2.0 * len(group)), np.sqrt(2.0 * freedom) / (2.0 * len(group)))
+    return _Information(information - freedom / (2.0 * len(group)), np.sqrt(2.0 * freedom) / (2.0 * len(group)))
 
 
-def learnt_shares(
+def learned_shares(
     sets: Ints,
     group: Ints,
     drawn: Mechanism | Strata,
@@ -146,24 +146,24 @@ def learnt_shares(
     """
     groups = int(group.max(initial=0)) + 1 if groups is None else groups
     places = np.zeros(len(sets), dtype=np.int64) if places is None else places
-    everybody = _Seen.of(sets, np.zeros(len(sets), dtype=np.int64), 1, drawn, places).fitted()
+    everyone = _Seen.of(sets, np.zeros(len(sets), dtype=np.int64), 1, drawn, places).fitted()
     if groups == 1:
-        return everybody
-    added = like_everybody(sets, group, drawn, places) if added is None else added
-    return _Seen.of(sets, group, groups, drawn, places).fitted(added * everybody[0])
+        return everyone
+    added = like_everyone(sets, group, drawn, places) if added is None else added
+    return _Seen.of(sets, group, groups, drawn, places).fitted(added * everyone[0])
 
 
-def like_everybody(sets: Ints, group: Ints, drawn: Mechanism | Strata, places: Ints | None = None) -> float:
+def like_everyone(sets: Ints, group: Ints, drawn: Mechanism | Strata, places: Ints | None = None) -> float:
     """How many average people suit the groups: under them, left-out records are likeliest."""
     groups, left = int(group.max(initial=0)) + 1, np.arange(len(sets)) % _LEFT_OUT == 0
     places = np.zeros(len(sets), dtype=np.int64) if places is None else places
     kept, mine = ~left, group[left]
-    everybody = _Seen.of(sets[kept], np.zeros(int(kept.sum()), dtype=np.int64), 1, drawn, places[kept]).fitted()[0]
+    everyone = _Seen.of(sets[kept], np.zeros(int(kept.sum()), dtype=np.int64), 1, drawn, places[kept]).fitted()[0]
     seen = _Seen.of(sets[kept], group[kept], groups, drawn, places[kept])
     inside, outside = _weights(drawn, sets[left], places[left])
     likely = []
     for added in ADDED:
-        shares = seen.fitted(added * everybody)
+        shares = seen.fitted(added * everyone)
         members = shares[mine[:, None], sets[left]]
         chance = (members * inside).sum(axis=1) + np.maximum(1.0 - members.sum(axis=1), 0.0) * outside
         likely.append(float(np.log(np.maximum(chance, np.finfo(np.float64).tiny)).sum()))
@@ -224,8 +224,8 @@ class _Seen:
             seen = np.divide(self.counts, total, out=np.zeros(len(total)), where=total > 0.0)
             # A value outside a set is believed in proportion to its share; what its members have of that is taken off.
             members = joint - mine * outside if lies else joint
-            told = np.bincount(flat, (seen * members).ravel(), groups * size)
-            held: Floats = told.reshape(self.shape) + prior
+            stated = np.bincount(flat, (seen * members).ravel(), groups * size)
+            held: Floats = stated.reshape(self.shape) + prior
             if lies:
                 held = held + shares * np.bincount(self.group, seen * outside, groups)[:, None]
             return np.asarray(held / np.maximum(held.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny))

@@ -55,11 +55,11 @@ def tradeoff(made: Plan) -> dict[str, list[Tried]]:
 
 
 def _tried(item: AttributePlan, distance: Distance, groups: Groups, records: int | None) -> Iterator[Tried]:
-    """Every l and d with even decoys and truthful sets; at the promised d also strengths and lies."""
+    """All (l, d) with uniform decoys and truthful sets; at the promised d, other settings too."""
     population, strata, own = groups.population, bands(groups), item.choice.d
     occurring = thresholds(distance)[: 2 * _DISTANCES]
-    asked = sorted({*occurring[:: -(-len(occurring) // _DISTANCES)], own})
-    for l, d in tracked(list(product(_SIZES, asked)), "settings", "Trying settings"):
+    requested = sorted({*occurring[:: -(-len(occurring) // _DISTANCES)], own})
+    for l, d in tracked(list(product(_SIZES, requested)), "settings", "Trying settings"):
         alphas, truths = ([0.0, *ALPHAS], TRUTHS) if d == own else ([0.0], (1.0,))
         structure = distance.structure(d)
         try:

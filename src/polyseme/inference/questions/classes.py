@@ -12,7 +12,7 @@ import polars as pl
 import pyarrow as pa
 
 from polyseme.inference.base import EstimateOptions
-from polyseme.inference.classes.coarsened import Coarse, InGroups, Labelled, Meanings
+from polyseme.inference.classes.coarsened import Coarse, InGroups, Labeled, Meanings
 from polyseme.inference.classes.estimate import CoarseEstimate, estimate_coarse
 from polyseme.inference.questions.question import domain_of
 from polyseme.kernel.arrays import Bools, Ints, arrow
@@ -37,7 +37,7 @@ def ask_classes(
     release.require_rows()
     grouped = next((item for item in targets if isinstance(item, Grouped)), None)
     if grouped is None:
-        coarse, cells = _labelled(release, targets, by)
+        coarse, cells = _labeled(release, targets, by)
     else:
         coarse, cells = _in_groups(release, grouped, targets, by)
     labels = [label_array(domain_of(item).values).to_pylist() for item in targets]
@@ -88,7 +88,7 @@ def suppression_notes(manifest: Manifest, by: Sequence[str], target: Target = "p
 
 @dataclass(frozen=True, eq=False)
 class _Reading:
-    """How the labels of one column are read: as codes of labels, each of which stands for some values."""
+    """How a column's labels are read: as codes of labels, each standing for some values."""
 
     column: Column
     texts: Mapping[str | None, int]
@@ -137,7 +137,7 @@ def _numbers(values: Sequence[object]) -> int:
     return found
 
 
-def _labelled(release: Release, targets: Sequence[Column], by: Sequence[str]) -> tuple[Coarse, dict[str, list[Any]]]:
+def _labeled(release: Release, targets: Sequence[Column], by: Sequence[str]) -> tuple[Coarse, dict[str, list[Any]]]:
     hidden = _hidden(release.manifest, targets, by)
     readings = [_Reading.of(item) for item in (*targets, *hidden)]
     counting = CodeCounting({item.column.name: len(item.meanings.lengths) for item in readings}, by)
@@ -151,7 +151,7 @@ def _labelled(release: Release, targets: Sequence[Column], by: Sequence[str]) ->
     meanings += [item.meanings.merged(np.unique(used)) for item, used in list(zip(readings, labels))[len(targets) :]]
     cells = max(found.cells.height, 1)
     apart = _suppressed(readings, labels) if _shows_suppressed(release.manifest) else None
-    coarse = Labelled(found.cell, labels, found.counts, cells, tuple(meanings), hidden=len(hidden), apart=apart)
+    coarse = Labeled(found.cell, labels, found.counts, cells, tuple(meanings), hidden=len(hidden), apart=apart)
     return coarse, found.cells.to_dict(as_series=False)
 
 
@@ -162,7 +162,7 @@ def _suppressed(readings: Sequence[_Reading], labels: Sequence[Ints]) -> Bools:
 
 
 def _hidden(manifest: Manifest, targets: Sequence[Column], by: Sequence[str]) -> list[Column]:
-    """Generalized columns outside the question: their labels were chosen together with those that are."""
+    """Generalized columns outside the question: their labels were chosen with those inside."""
     if not any(isinstance(item, Generalized) for item in targets):
         return []
     return [
@@ -209,7 +209,7 @@ def _in_groups(
 
 
 def _each_record(rows: pl.DataFrame, counts: Ints | None) -> pl.DataFrame:
-    """A row for each record: groups show a value for every one of them, so there are no fewer of those."""
+    """A row for each record: groups show a value for each, so there are as many."""
     return rows if counts is None else rows[np.repeat(np.arange(rows.height), counts)]
 
 

@@ -63,7 +63,7 @@ _CONTRASTS = 20_000_000
 
 @dataclass(frozen=True, eq=False)
 class _Axis:
-    """One name of a question: its column among those of the question, and the code of its value for each of theirs."""
+    """One name of a question: its column's index, and the code of its value for each of theirs."""
 
     name: str
     column: int
@@ -144,7 +144,7 @@ class Combined:
         return flat[:, :, self.targets.ravel()].reshape(*contrasts.shape[:2], *self.sizes)
 
     def _contrasts(self, cells: int, wanted: Ints) -> Floats:
-        """For each place of the answer, cell by cell, ones where the combinations are that belong to it."""
+        """For each place of the answer, ones at the combinations that belong to it, cell by cell."""
         cell, place = np.divmod(wanted, prod(self.shape))
         contrasts = np.zeros((len(wanted), cells, *self.sizes))
         rows = np.arange(len(wanted))
@@ -463,7 +463,7 @@ def parts_of(reports: Reports, targets: Sequence[Sets], marked: pl.DataFrame, he
 
 
 def _distance(item: Sets) -> Distance | None:
-    """The distance of an attribute; intervals and periods without one still stand in their order."""
+    """The distance of an attribute; intervals and periods without one are ordered."""
     domain = item.domain
     if item.attribute.distance is None and domain.cut is not None and domain.missing.action != "category":
         return LineDistance.ranks(domain.size)

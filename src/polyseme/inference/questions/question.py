@@ -66,7 +66,7 @@ def targets_of(release: Release, of: Sequence[str], by: Sequence[str], using: Se
         problems.append(Problem("of", "no attribute was asked for", f"protected attributes: {', '.join(askable)}"))
     for name in of:
         if name not in columns:
-            problems.append(Problem("of", f"no attribute '{name}' in this release", _neighbour("of", name, askable)))
+            problems.append(Problem("of", f"no attribute '{name}' in this release", _neighbor("of", name, askable)))
         elif name not in askable:
             problems.append(Problem("of", f"'{name}' is published {columns[name].in_words}", f"use it as --by {name}"))
     for name in by:
@@ -77,12 +77,12 @@ def targets_of(release: Release, of: Sequence[str], by: Sequence[str], using: Se
             problems.append(Problem("by", f"'{name}' is asked for already", "name it once"))
         elif name not in columns:
             untouched = [name for name in columns if name not in protected]
-            problems.append(Problem("by", f"no attribute '{name}' in this release", _neighbour("by", name, untouched)))
+            problems.append(Problem("by", f"no attribute '{name}' in this release", _neighbor("by", name, untouched)))
     for name in using:
         if name in (*of, *by):
             problems.append(Problem("using", f"'{name}' is already in the question", "name it once"))
         elif name not in release.manifest.names:
-            hint = _neighbour("using", name, release.manifest.names)
+            hint = _neighbor("using", name, release.manifest.names)
             problems.append(Problem("using", f"no attribute '{name}' in this release", hint))
     for place, names in (("of", of), ("by", by), ("using", using)):
         if len(set(names)) != len(names):
@@ -135,7 +135,7 @@ def size_note(release: Release, of: Sequence[str]) -> str:
     )
 
 
-def _neighbour(place: str, name: str, choices: Sequence[str]) -> str:
+def _neighbor(place: str, name: str, choices: Sequence[str]) -> str:
     """What may be meant instead of a name; it may be a piece of one that holds commas."""
     whole = [choice for choice in choices if name in (part.strip() for part in choice.split(",")) and name != choice]
     if whole:
@@ -160,7 +160,7 @@ def domain_of(column: Column) -> Domain:
 
 
 def _leaves(column: Generalized) -> tuple[str, ...]:
-    """In the order of the label that stands for all of them; else numbers by their size, and texts as they come."""
+    """Leaves in the order of their parent's label; else numbers by size and texts as they come."""
     leaves = tuple(dict.fromkeys(leaf for texts in column.stands_for.values() for leaf in texts))
     whole = next((texts for texts in column.stands_for.values() if len(texts) == len(leaves)), None)
     if whole is not None:
@@ -172,7 +172,7 @@ def _leaves(column: Generalized) -> tuple[str, ...]:
 
 
 def _apart(targets: Sequence[Column]) -> list[Problem]:
-    """Columns that cannot be asked for together: nothing is known about how one goes with the other."""
+    """Columns that one question cannot combine: the release has no information on both."""
     sets = [item for item in targets if isinstance(item, Sets)]
     grouped = [item for item in targets if isinstance(item, Grouped)]
     others = [item for item in targets if not isinstance(item, Sets | Grouped)]
@@ -277,7 +277,7 @@ class WholeTable(Estimate):
             np.asarray(limit) * (1.0 - missing) + missing * edge
             for limit, edge in ((found.low, places.min()), (found.high, places.max()))
         )
-        return self._told(found, low, high)
+        return self._stated(found, low, high)
 
     def quantile(self, q: float = 0.5, of: str | None = None, positions: Sequence[float] | None = None) -> Summary:
         """The smallest value that at least a share q of the records do not exceed; as `mean`."""
@@ -295,7 +295,7 @@ class WholeTable(Estimate):
             lower[-1] = 1.0 if np.isfinite(lower[-1]) else lower[-1]
             limits.append([reached(column, places[order], q) for column in (upper, lower)])
         low, high = np.array(limits).T
-        return self._told(found, low, high)
+        return self._stated(found, low, high)
 
     def difference(self, left: Mapping[str, Any], right: Mapping[str, Any]) -> Summary:
         """Shares in one group minus shares in another; as `mean`."""
@@ -308,21 +308,21 @@ class WholeTable(Estimate):
         low, high = (
             np.clip(np.asarray(limit) + step, -1.0, 1.0) for limit, step in ((found.low, -room), (found.high, room))
         )
-        return self._told(found, low, high)
+        return self._stated(found, low, high)
 
     def top(self, k: int = 10) -> Summary:
         found = self.published.top(k)
         if self.factor is not None:
             raise QuestionError(Problem("top", "this table holds shares", "take the largest cells of the counts"))
         value = np.asarray(found.value) * self._growth
-        return self._told(found, np.asarray(found.low), np.asarray(found.high) + self.left_out, value)
+        return self._stated(found, np.asarray(found.low), np.asarray(found.high) + self.left_out, value)
 
     def independence(self, left: str | None = None, right: str | None = None) -> Never:
         raise QuestionError(
             Problem("independence", "records that are left out cannot be tested", "test the published records")
         )
 
-    def _told(self, found: Summary, low: Floats, high: Floats, value: Floats | None = None) -> Summary:
+    def _stated(self, found: Summary, low: Floats, high: Floats, value: Floats | None = None) -> Summary:
         error, value = np.full(len(found), np.nan), np.asarray(found.value if value is None else value)
         return Summary.of(found.columns, value, error, low, high, notes=found.notes)
 

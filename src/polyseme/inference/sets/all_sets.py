@@ -62,7 +62,7 @@ _STREAMS = 1_000
 """Attributes that have random numbers of their own: there are never so many at a time."""
 _PEOPLE = 30
 """Records that a group has at least, for its own success to be more than chance."""
-_COMPARED, _ASKED = 10_000_000, 100
+_COMPARED, _REQUESTED = 10_000_000, 100
 """Pairs of records times attributes that are compared for an attacker who knows the exact composition, and the records
 of whom he is asked at least."""
 _TINY = np.finfo(np.float64).tiny
@@ -136,16 +136,16 @@ def combined_success(
 
 
 def _teams(mine: Protected, others: Sequence[Protected]) -> list[tuple[Protected, ...]]:
-    """The most telling attribute alone, and the most telling ones of those that surely tell something.
+    """The most informative attribute, and the most informative of the significant ones.
 
     Of many others none is tried where none surely tells something.
     """
     some = np.unique(np.linspace(0, len(mine.codes) - 1, min(len(mine.codes), _SCREENED)).astype(np.int64))
     codes = mine.codes[some]
-    told = np.array([information(codes, mine.size, other.of(some).sets(1), other.size) for other in others])
+    stated = np.array([information(codes, mine.size, other.of(some).sets(1), other.size) for other in others])
     chance = np.array([_chance(mine, other, len(some)) for other in others])
-    order = np.argsort(told, kind="stable")[::-1]
-    telling = int(np.count_nonzero(told > 3.0 * chance))
+    order = np.argsort(stated, kind="stable")[::-1]
+    telling = int(np.count_nonzero(stated > 3.0 * chance))
     if not telling and len(others) >= _MANY:
         return []
     together = _TEAMS if len(others) < _MANY else ()
@@ -154,7 +154,7 @@ def _teams(mine: Protected, others: Sequence[Protected]) -> list[tuple[Protected
 
 
 def _chance(mine: Protected, other: Protected, records: int) -> float:
-    """The standard error of the information of two attributes that have nothing to do with each other."""
+    """The standard error of the mutual information of two independent attributes."""
     widths = [mine.codes.shape[1], other.strata.members[0].mechanism.l]
     # Candidates of one set are no records of their own.
     free = [max(size / width - 1.0, 0.0) for size, width in zip((mine.size, other.size), widths)]
@@ -265,7 +265,7 @@ def _member(protected: Protected, row: int) -> Stratum:
 
 
 def _drawn_chances(mine: Protected, helpers: Sequence[Protected], group: Ints, rule: Rule, seed: int) -> Floats:
-    """The chance of each record for sets of the helpers that are drawn; for its own set, too, where sets are many."""
+    """Each record's chances for sampled sets of the helpers, and for its own set where needed."""
     kinds, kind = Kinds.of(group, helpers, _drawn([mine, *helpers], seed)[1:])
     own, chance = _drawn([mine], seed)[0], np.empty(len(group))
     for number, rows in by_stratum(mine.places):
@@ -299,7 +299,7 @@ def _guessed(belief: Floats, sets: Ints, mechanism: Mechanism) -> Ints:
 
 
 def _from_sets(mine: Protected, helpers: Sequence[Protected], group: Ints, fold: Ints) -> Combined | None:
-    """From the published sets of all records; None where they are too many to go through, or cannot tell."""
+    """From the published sets of all records; None where these are too many or uninformative."""
     groups, scores, alone = int(group.max()) + 1, list[Floats](), list[Floats]()
     strengths = association_strengths(mine, helpers)
     for fit, rest in _split(fold):
@@ -341,7 +341,7 @@ def _regret(mine: Protected, helpers: Sequence[Protected], group: Ints, law: Rul
 
 
 def _lost(mine: Protected, helpers: Sequence[Protected], group: Ints, law: Rule, rule: Rule) -> float:
-    """How much more often the law names the right value than a rule, for people who follow the law."""
+    """How much more often the law is right than a rule, for people who follow the law."""
     kinds, kind = Kinds.of(group, helpers, [helper.codes for helper in helpers])
     total = 0.0
     for number, rows in by_stratum(mine.places):
@@ -386,15 +386,15 @@ def composition(mine: Protected, others: Sequence[Protected], group: Ints) -> fl
     """
     if len(others) == 1 and _few_pairs(mine, others[0], group):
         return _composed_pairs(mine, others[0], group)
-    everybody = [mine, *others]
-    sets = _drawn(everybody, 0)
-    some = max(_COMPARED // (len(group) * len(everybody)), _ASKED)
+    everyone = [mine, *others]
+    sets = _drawn(everyone, 0)
+    some = max(_COMPARED // (len(group) * len(everyone)), _REQUESTED)
     looked = np.unique(np.linspace(0, len(group) - 1, min(len(group), some)).astype(np.int64))
     sure = []
     for rows in alike(np.column_stack([group, *(other.places for other in others)])):
-        asked = np.intersect1d(rows, looked)
-        if len(asked):
-            sure.append(_sure(everybody, sets, rows, asked))
+        requested = np.intersect1d(rows, looked)
+        if len(requested):
+            sure.append(_sure(everyone, sets, rows, requested))
     return float(np.concatenate(sure).mean())
 
 
@@ -410,23 +410,23 @@ def _composed_pairs(mine: Protected, other: Protected, group: Ints) -> float:
     return total / len(group)
 
 
-def _sure(everybody: Sequence[Protected], sets: Sequence[Ints], rows: Ints, asked: Ints) -> Floats:
+def _sure(everyone: Sequence[Protected], sets: Sequence[Ints], rows: Ints, requested: Ints) -> Floats:
     """How sure of the likeliest value an attacker is, of some records among others: (asked,)."""
     # Pairs of a record that is asked about and one that it could be: fewer with every set that is read.
-    who, whom = (each.ravel() for each in np.indices((len(asked), len(rows))))
+    who, subjects = (each.ravel() for each in np.indices((len(requested), len(rows))))
     weight = np.ones(len(who))
-    for one, codes in zip(everybody, sets):
+    for one, codes in zip(everyone, sets):
         member = _member(one, rows[0])
-        inside, outside = member.mechanism.weights(member.narrow(codes[asked]))
-        likely, values = outside[who], one.codes[rows, 0][whom]
+        inside, outside = member.mechanism.weights(member.narrow(codes[requested]))
+        likely, values = outside[who], one.codes[rows, 0][subjects]
         for place in range(codes.shape[1]):
-            likely = likely + (codes[asked, place][who] == values) * (inside[:, place] - outside)[who]
+            likely = likely + (codes[requested, place][who] == values) * (inside[:, place] - outside)[who]
         weight = weight * likely / np.maximum(inside.max(axis=1), _TINY)[who]
         kept = weight > 0.0
-        who, whom, weight = who[kept], whom[kept], weight[kept]
-    size = everybody[0].size
-    cells, number = ranked(who * size + everybody[0].codes[rows, 0][whom])
+        who, subjects, weight = who[kept], subjects[kept], weight[kept]
+    size = everyone[0].size
+    cells, number = ranked(who * size + everyone[0].codes[rows, 0][subjects])
     totals = np.bincount(number, weight)
-    best = np.zeros(len(asked))
+    best = np.zeros(len(requested))
     np.maximum.at(best, cells // size, totals)
-    return np.asarray(best / np.maximum(np.bincount(who, weight, len(asked)), _TINY))
+    return np.asarray(best / np.maximum(np.bincount(who, weight, len(requested)), _TINY))

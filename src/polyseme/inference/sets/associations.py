@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from polyseme.inference.counts import distinct, ranked
-from polyseme.inference.knowledge.learned import ADDED, combined, learnt_shares, repeated
+from polyseme.inference.knowledge.learned import ADDED, combined, learned_shares, repeated
 from polyseme.inference.likelihood import RecordLikelihood, likelihood_of
 from polyseme.kernel.arrays import Floats, Ints
 from polyseme.kernel.randomness import SystemStream
@@ -100,9 +100,9 @@ def information(values: Ints, size: int, others: Ints, other_size: int) -> float
     joint = table.reshape(size, other_size) / max(table.sum(), 1.0)
     own, theirs = joint.sum(axis=1), joint.sum(axis=0)
     seen = joint > 0.0
-    told = float(joint[seen] @ np.log((joint / np.maximum(np.outer(own, theirs), _TINY))[seen]))
+    stated = float(joint[seen] @ np.log((joint / np.maximum(np.outer(own, theirs), _TINY))[seen]))
     chance = (np.count_nonzero(own) - 1) * (np.count_nonzero(theirs) - 1) / (2.0 * max(len(values), 1))
-    return float(told - chance / max(values.shape[1] * others.shape[1], 1))
+    return float(stated - chance / max(values.shape[1] * others.shape[1], 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,33 +194,33 @@ def _group_shares(mine: Protected, group: Ints, groups: int) -> Floats:
         learned = (
             _counted_shares(codes[:, 0], dense, member.mechanism.size)
             if mine.exact
-            else learnt_shares(codes, dense, member.mechanism, len(present))
+            else learned_shares(codes, dense, member.mechanism, len(present))
         )
         found[np.ix_(present, member.allowed)] = learned
     return found
 
 
 def _counted_shares(codes: Ints, group: Ints, size: int) -> Floats:
-    """Counted shares of each group with some people like everybody added, as many as suit records left out."""
+    """Counted shares of each group with prior counts, as many as predict left-out records best."""
     groups = int(group.max(initial=0)) + 1
     counts = np.bincount(group * size + codes, minlength=groups * size).reshape(groups, size).astype(np.float64)
     return _drawn_together(counts)
 
 
 def _drawn_together(counts: Floats, added: float | None = None) -> Floats:
-    """Rows of counts as shares, with people like everybody added: as many as make each record likeliest by the rest."""
-    held = counts + (_counted_strength(counts) if added is None else added) * _everybody(counts)
+    """Rows of counts as shares, with the number of prior counts that predicts each record best."""
+    held = counts + (_counted_strength(counts) if added is None else added) * _everyone(counts)
     return np.asarray(held / held.sum(axis=1, keepdims=True))
 
 
-def _everybody(counts: Floats) -> Floats:
+def _everyone(counts: Floats) -> Floats:
     return np.asarray((counts.sum(axis=0) + 1.0 / counts.shape[1]) / (counts.sum() + 1.0))
 
 
 def _counted_strength(counts: Floats) -> float:
     """Under so many people like everybody else, every record is likeliest given all others."""
-    everybody = _everybody(counts)
-    return ADDED[int(np.argmax([_likelihood_of_each(counts, added * everybody) for added in ADDED]))]
+    everyone = _everyone(counts)
+    return ADDED[int(np.argmax([_likelihood_of_each(counts, added * everyone) for added in ADDED]))]
 
 
 def _likelihood_of_each(counts: Floats, added: Floats) -> float:
@@ -288,7 +288,7 @@ def _joint_strength(mine: Protected, other: Protected) -> float:
 
 
 def _fitted(parts: Sequence[_Part], shape: tuple[int, int], added: float) -> Floats:
-    """The likeliest table, with so many people added of whom the two values have nothing to do with each other."""
+    """The likeliest table, with added counts under which the two values are independent."""
 
     def again(flat: Floats) -> Floats:
         joint = flat.reshape(shape)

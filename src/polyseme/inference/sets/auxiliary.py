@@ -89,7 +89,7 @@ def with_help(reports: Reports, helping: Sequence[Help], mechanisms: Sequence[Me
         whole=parts[:, 0],
         groups=parts[:, 1:],
         idle=tuple(name for name in names if name in idle),
-        crowded=tuple(name for number, name in enumerate(names) if number not in telling and name not in idle),
+        concentrated=tuple(name for number, name in enumerate(names) if number not in telling and name not in idle),
     )
     return replace(whole, finer=finer)
 
@@ -105,11 +105,11 @@ def _make_room(columns: Sequence[_Column], helping: Sequence[Help], cell: Ints, 
             key = (key + np.uint64(1)) * _ODD + column.place[first.kinds[rows]].astype(np.uint64)
         return len(np.unique(key))
 
-    def crowded() -> bool:
+    def concentrated() -> bool:
         kinds = [column.kinds for column in columns]
         return any(not room.holds(parts(rows), kinds) for rows in (some, slice(None)))
 
-    while any(column.kinds > 1 for column in columns) and crowded():
+    while any(column.kinds > 1 for column in columns) and concentrated():
         min(columns, key=lambda column: column.loss).merge()
 
 
@@ -128,8 +128,8 @@ class _Column:
         self.holding = holding
         self._compare()
         some = records > 0
-        everybody = holding.sum(axis=0) / max(float(records.sum()), 1.0)
-        off = _differences(holding[some] / records[some, None], everybody, everybody, 1.0 / records[some])
+        everyone = holding.sum(axis=0) / max(float(records.sum()), 1.0)
+        off = _differences(holding[some] / records[some, None], everyone, everyone, 1.0 / records[some])
         self.idle = _by_chance(float(off.sum()), holding.shape[1] * max(int(some.sum()) - 1, 0), 3.0)
 
     @classmethod

@@ -44,7 +44,7 @@ from polyseme.inference.base import Reports
 from polyseme.inference.counts import Part, distinct, shape_of
 from polyseme.inference.intervals.unbiased import Half, UnbiasedMap, unbiased_map
 from polyseme.inference.likelihood import CellLikelihoods, Joined, Likelihood, SetLikelihood, likelihood_of
-from polyseme.inference.solver import MATRIX_CELLS, expectation_maximisation, maximise, tolerance_for
+from polyseme.inference.solver import MATRIX_CELLS, expectation_maximization, maximize, tolerance_for
 from polyseme.kernel.arrays import Floats, Ints
 from polyseme.kernel.randomness import experiment
 from polyseme.kernel.work import check_cancelled
@@ -60,7 +60,7 @@ __all__ = [
     "margin_of",
     "rough_margin",
     "simpler_table",
-    "towards",
+    "toward",
     "used_parameters",
 ]
 
@@ -68,7 +68,7 @@ _FLOOR = 0.01
 """Share of an even table in the simpler one: a value whose estimate is zero is not held at zero by it. A
 judgment."""
 _TARGET_STEPS = 30
-"""Steps towards the maximum after which a rough distribution is near enough: further ones follow the noise of the
+"""Steps toward the maximum after which a rough distribution is near enough: further ones follow the noise of the
 reports. Simulated on 14 to 250 ranks; 10 and 100 steps gave errors within 3% of these."""
 _NO_SHARE = 1e-9
 """Shares below this are zeros that the solver has not finished setting."""
@@ -76,7 +76,7 @@ _NO_SHARE = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Simpler:
-    """A table that a fit may be drawn towards.
+    """A table that a fit may be drawn toward.
 
     table    its proportions, flattened, nowhere zero
     margins  the distributions of the attributes it is the product of, if it is one
@@ -119,7 +119,7 @@ def simpler_table(sets: Sequence[Ints], counts: Ints, mechanisms: Sequence[Mecha
         return Simpler(np.full(mechanisms[0].size, 1.0 / mechanisms[0].size))
     margins = tuple(margin_of(codes, counts, mechanism) for codes, mechanism in zip(sets, mechanisms))
     if alone and isinstance(structure, Line | Circle):
-        return _neighbours(margins[0], structure)
+        return _neighbors(margins[0], structure)
     table = np.ones(1)
     for margin in margins:
         table = np.multiply.outer(table, margin).ravel()
@@ -136,7 +136,7 @@ def rough_margin(sets: Ints, counts: Ints | Floats, mechanism: Mechanism) -> Flo
     if not weights.any():
         return np.full(mechanism.size, 1.0 / mechanism.size)
     likelihood = SetLikelihood.of([rows], weights, [mechanism])
-    x, structure = expectation_maximisation(likelihood, 0.0, _TARGET_STEPS).x, mechanism.design.structure
+    x, structure = expectation_maximization(likelihood, 0.0, _TARGET_STEPS).x, mechanism.design.structure
     if isinstance(structure, Line | Circle):
         x[structure.order] = _averaged(x[structure.order], structure)
     return np.asarray(x / x.sum(), dtype=np.float64)
@@ -145,7 +145,7 @@ def rough_margin(sets: Ints, counts: Ints | Floats, mechanism: Mechanism) -> Flo
 def margin_of(sets: Ints, counts: Ints | Floats, mechanism: Mechanism) -> Floats:
     """The distribution of one attribute by maximum likelihood, all groups together."""
     rows, weights = _together(sets, counts, mechanism)
-    return maximise(SetLikelihood.of([rows], weights, [mechanism])).x
+    return maximize(SetLikelihood.of([rows], weights, [mechanism])).x
 
 
 def _together(sets: Ints, counts: Ints | Floats, mechanism: Mechanism) -> tuple[Ints, Floats]:
@@ -155,7 +155,7 @@ def _together(sets: Ints, counts: Ints | Floats, mechanism: Mechanism) -> tuple[
     return rows, np.asarray(weights, dtype=np.float64)
 
 
-def _neighbours(x: Floats, structure: Line | Circle) -> Simpler:
+def _neighbors(x: Floats, structure: Line | Circle) -> Simpler:
     averaged = _averaged(x[structure.order], structure)
     table = np.empty_like(x)
     table[structure.order] = averaged / averaged.sum()
@@ -227,7 +227,7 @@ def best_strength(likelihoods: CellLikelihoods, simpler: Simpler, plain: Floats)
     return chosen, scores[chosen] - scores[0.0]
 
 
-def towards(x: Floats, target: Floats, ratio: float) -> Floats:
+def toward(x: Floats, target: Floats, ratio: float) -> Floats:
     """Where a stronger penalty will about take the table: no cell of it at zero."""
     return (x + ratio * target) / (1.0 + ratio)
 
@@ -247,8 +247,8 @@ class _Trial(ABC):
         """Fit with this strength, and judge."""
         target = self.simpler.table
         joined = Joined.of(self.fitted, strength * target)
-        start = towards(self.x, target, strength / self.fitted.records)
-        self.x = maximise(joined, self.tolerance(joined.records), limit=_LIMIT, start=start).x
+        start = toward(self.x, target, strength / self.fitted.records)
+        self.x = maximize(joined, self.tolerance(joined.records), limit=_LIMIT, start=start).x
         return self.judged(strength)
 
     def tolerance(self, records: float) -> float:
@@ -276,7 +276,7 @@ class _HeldOut(_Trial):
 
     def __init__(self, fitted: Likelihood, held: Likelihood, simpler: Simpler, start: Floats) -> None:
         near = self.tolerance(fitted.records)
-        super().__init__(fitted, simpler, maximise(fitted, near, start=start, limit=_LIMIT).x)
+        super().__init__(fitted, simpler, maximize(fitted, near, start=start, limit=_LIMIT).x)
         self.held = held
 
     def tolerance(self, records: float) -> float:
@@ -312,17 +312,17 @@ def left_out(likelihoods: CellLikelihoods, proportions: Floats, simpler: Simpler
 
     proportions  the fit: (cells, F_1, ..., F_q), each cell adding up to one
     """
-    total, everybody = 0.0, max(float(likelihoods.reports.counts.sum()), 1.0)
+    total, everyone = 0.0, max(float(likelihoods.reports.counts.sum()), 1.0)
     for likelihood, table in zip(likelihoods, proportions):
         x = table.ravel()
         if likelihood.records > 0:
-            share = likelihood.records / everybody
+            share = likelihood.records / everyone
             total += likelihood.value(x) - used_parameters(likelihood, x, simpler, strength, share)
     return total
 
 
 def _trials(likelihoods: CellLikelihoods, simpler: Simpler, plain: Floats) -> list[_Trial]:
-    """The groups with enough records; of very many groups some, because the strength is one for all."""
+    """The groups with enough records; a sample of very many, since all share one strength."""
     reports = likelihoods.reports
     groups = [group for group in reports.by_cell() if group[2].sum() >= _FOLDS]
     if len(groups) > _GROUPS:
@@ -397,15 +397,15 @@ def folded(parts: Sequence[Part], sizes: Sequence[int], margin: Margin) -> list[
     draw = experiment(_FOLD_SEED)
     halves = [_halved(part.reports, draw) for part in parts]
     known = [_known(part, held(part, part.reports.counts), margin) for part in parts] if len(parts) > 1 else []
-    everybody = [np.zeros(size) for size in sizes]
+    everyone = [np.zeros(size) for size in sizes]
     for part, own in zip(parts, known):
         for axis, counts in enumerate(own):
-            everybody[axis][part.axes[axis]] += counts
+            everyone[axis][part.axes[axis]] += counts
     folds = []
     for place, (part, half) in enumerate(zip(parts, halves)):
         rest = part.reports.counts - half
         others = [
-            np.maximum(everybody[axis][codes] - known[place][axis], 0.0) if known else np.zeros(len(codes))
+            np.maximum(everyone[axis][codes] - known[place][axis], 0.0) if known else np.zeros(len(codes))
             for axis, codes in enumerate(part.axes)
         ]
         folds.append(
@@ -445,7 +445,7 @@ def _maps(part: Part, own: Sequence[Floats], others: Sequence[Floats], parts: in
 
 
 def _halved(reports: Reports, draw: np.random.Generator) -> Ints:
-    """How many records of each report fall into the first of two halves at random, whatever the order of the rows.
+    """How many records of each report fall into a random first half, whatever the row order.
 
     Records of one draw stay together: they would tell each half the noise of the other.
     """

@@ -54,7 +54,7 @@ class Estimate(Table):
 
     fit     the fitted table, before shares were taken
     parts   the reports; none for a table read from a file
-    asked   the estimator that was asked for; None let the data choose
+    requested  the estimator that was asked for; None let the data choose
     factor  of each cell, where the table holds shares
     caveats what must be said of every table that is made from these reports
     unbiased  unbiased sums over the table, where its cells needed them already
@@ -62,7 +62,7 @@ class Estimate(Table):
 
     fit: Fit | None = field(default=None)
     parts: tuple[Part, ...] = field(default=())
-    asked: str | Estimator | None = field(default=None)
+    requested: str | Estimator | None = field(default=None)
     nonnegative: Nonnegative = field(default="no")
     factor: Floats | None = field(default=None)
     caveats: tuple[str, ...] = field(default=())
@@ -86,7 +86,7 @@ class Estimate(Table):
             [self.of[axis] for axis in kept],
             [self.labels[axis] for axis in kept],
             by,
-            EstimateOptions(self.asked, self.level, self.population, self.nonnegative),
+            EstimateOptions(self.requested, self.level, self.population, self.nonnegative),
         )
         return replace(table, weight=self.weight, left_out=self.left_out).warned(*self.caveats)
 
@@ -130,8 +130,8 @@ class Estimate(Table):
 
     @cached_property
     def _unbiased(self) -> UnbiasedSums | None:
-        """Sums without the bias of a likelihood estimate; None for other estimators, and where there are none."""
-        if self.unbiased is not None or not self.parts or not is_likely(estimator_given(self.asked)):
+        """Sums without the bias of a likelihood; None for other estimators, or where there are none."""
+        if self.unbiased is not None or not self.parts or not is_likely(estimator_given(self.requested)):
             return self.unbiased
         with _linear_algebra().limit(limits=1, user_api="blas"):
             return UnbiasedSums.of(self.parts, self.values.shape)
@@ -162,7 +162,7 @@ class Estimate(Table):
         return replace(known, of=(), labels=(), by=by, notes=(), stderr=exact, fit=Fit(totals, exact, totals=totals))
 
     def _weighed(self, group: Ints, by: Mapping[str, tuple[Any, ...]], totals: Floats) -> Estimate:
-        """How many people of the population each group stands for: the weights were drawn with the records."""
+        """How many people of the population each group stands for: weights are part of the sample."""
         member = (group == np.arange(len(totals))[:, None]).astype(np.float64)
         contrasts = np.broadcast_to(
             member.reshape(*member.shape, *[1] * len(self.of)), (len(totals), *self.values.shape)
@@ -345,8 +345,8 @@ class Estimate(Table):
 
     def _unknown(self) -> tuple[str, ...]:
         """What must be said of sums of cells of this table."""
-        told = (f"of {self.counted}",) if self.left_out else ()
-        return (*told, NO_SUMS) if self.fit is not None and self.fit.spread is None else told
+        stated = (f"of {self.counted}",) if self.left_out else ()
+        return (*stated, NO_SUMS) if self.fit is not None and self.fit.spread is None else stated
 
 
 @lru_cache(maxsize=1)
@@ -431,7 +431,7 @@ def estimate_parts(
         population=population,
         fit=fit,
         parts=tuple(parts),
-        asked=options.estimator,
+        requested=options.estimator,
         nonnegative=options.nonnegative,
         unbiased=sums,
     )
@@ -465,13 +465,13 @@ def _check_question(
 
 
 def _warnings(values: Floats, low: Floats, high: Floats, totals: Floats) -> list[str]:
-    asked = np.broadcast_to(totals.reshape(-1, *[1] * (values.ndim - 1)) > 0, values.shape)
-    weak = asked & ((high - low) / 2.0 > np.maximum(values, 0.5))
+    requested = np.broadcast_to(totals.reshape(-1, *[1] * (values.ndim - 1)) > 0, values.shape)
+    weak = requested & ((high - low) / 2.0 > np.maximum(values, 0.5))
     notes = []
     if weak.any():
         notes.append(
-            f"half the interval is longer than the cell itself in {int(weak.sum()):,} of {int(asked.sum()):,} cells: "
-            "there are too few records for a table this detailed"
+            f"half the interval is longer than the cell itself in {int(weak.sum()):,} of {int(requested.sum()):,} cells"
+            ": there are too few records for a table this detailed"
         )
     if (totals == 0).any():
         notes.append(numbered(int((totals == 0).sum()), "groups have no records"))

@@ -145,14 +145,14 @@ def _hotelling(parts: Sequence[Part], sides: tuple[Side, Side]) -> Independence:
             )
         )
     n = float(sum(part.reports.counts.sum() for part in parts))
-    centres = [
+    centers = [
         sum(counts @ said for said, counts in _said(parts, side, width)) / n for side, width in zip(sides, widths)
     ]
     sums, squares = np.zeros(size), np.zeros((size, size))
     pairs = zip(*(_said(parts, side, width) for side, width in zip(sides, widths)))
     for (left, counts), (right, _) in pairs:
         # The last value of each follows from the others.
-        one, other = (left - centres[0])[:, :-1], (right - centres[1])[:, :-1]
+        one, other = (left - centers[0])[:, :-1], (right - centers[1])[:, :-1]
         products = (one[:, :, None] * other[:, None, :]).reshape(len(counts), size)
         sums += counts @ products
         squares += (products * counts[:, None]).T @ products
@@ -172,7 +172,7 @@ def _corrected(statistic: float, freedom: int, n: float) -> Independence:
 
 
 def _said(parts: Sequence[Part], side: Side, width: int) -> Iterator[tuple[Floats, Floats]]:
-    """What reports say about each value without bias, (reports, values), and how many say so; in chunks."""
+    """Unbiased scores of reports about each value, (reports, values), and counts; in chunks."""
     for part in parts:
         say = _speaker(part, side)
         for start in range(0, len(part.reports.counts), _ROWS):

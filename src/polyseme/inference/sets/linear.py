@@ -81,7 +81,7 @@ class Linear(Estimator):
 
 
 def _is_exact(axis: AxisMap, mechanism: Mechanism) -> bool:
-    """Whether a map returns the true counts from the expected containment counts `Q^T x`, whatever they are.
+    """Whether a map returns the true counts from expected containment counts `Q^T x`, for any x.
 
     Equation 2 does at l = 2 where decoys are drawn evenly, uniform decoys do where they are uniform: then nothing is
     biased. A map that cannot tell some values apart is compared with the exact one.
@@ -187,7 +187,7 @@ class ValueAdding(Estimator):
     def _explained(
         self, counts: Floats, mechanisms: Sequence[Mechanism], scale: float, shift: float, records: Floats
     ) -> Floats:
-        """`sum_v x_v E[y | v]^2` with the unbiased estimate of x, or its least value where there is none."""
+        """`sum_v x_v E[y | v]^2` with the unbiased estimate of x, or its least value without one."""
         expected = np.divide(counts, records, out=np.zeros_like(counts), where=records > 0)
         least = records * (scale * expected + shift) ** 2
         if max(shape_of(mechanisms)) > MATRIX_LIMIT:

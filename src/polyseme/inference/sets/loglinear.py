@@ -59,7 +59,7 @@ def functions(size: int, distance: Distance | None) -> list[Floats]:
 
 
 def _principal(covariance: Floats, without: Floats) -> Floats:
-    """The principal functions of a covariance, apart from what the columns of `without` already describe."""
+    """The principal functions of a covariance, beyond those that `without` already describes."""
     size = len(covariance)
     known, _ = np.linalg.qr(without)
     rest = np.eye(size) - known @ known.T

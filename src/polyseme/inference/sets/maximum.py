@@ -1,7 +1,7 @@
 """Likelihood estimators on sets: `ml`, `shrink`, and `bayes` on containment counts.
 
 `ml` is maximum likelihood on the sets, `bayes` the composite likelihood of containment counts. `shrink` is maximum
-likelihood drawn towards a simpler table, as far as the release itself says it should be:
+likelihood drawn toward a simpler table, as far as the release itself says it should be:
 
     x  maximizes  sum_i c_i log f_i  +  strength * sum_v m_v log x_v
 
@@ -15,7 +15,7 @@ The penalty is that of a Dirichlet prior, so it acts like further reports whose 
 that of `ml`. The strength is the one under which reports left out of the fit are most likely, see `cross_validation`;
 it is never set by stopping the search early. Strength zero is `ml`, and the same criterion chooses between the two.
 
-`x` is about the population that the records were drawn from: it is pulled towards m even where the records themselves
+`x` is about the population that the records were drawn from: it is pulled toward m even where the records themselves
 differ from it. The people in the table are estimated by what the reports say of each of them when x is the prior,
 
     sum_i c_i A[i, v] x_v / f_i  =  (n + strength) x_v - strength m_v      for the proportions x_v
@@ -34,7 +34,7 @@ where
               drawn less than once are counted as one
     freedom   the number of sets less the number of fitted values
 
-(the dispersion of a quasi-likelihood). A group has the larger of the stated effect and of phi, drawn towards what is
+(the dispersion of a quasi-likelihood). A group has the larger of the stated effect and of phi, drawn toward what is
 stated as if that came from a few further sets.
 
 Records with weights have their effect where the weights are: people with many records may have large ones, too. With
@@ -59,9 +59,9 @@ from polyseme.inference.counts import containment, shape_of
 from polyseme.inference.intervals.limits import CellFit, LikelihoodLimits, LinearLimits, Widened, around, cell_fit
 from polyseme.inference.intervals.unbiased import UnbiasedMap, unbiased_map, unbiased_table
 from polyseme.inference.likelihood import CellLikelihoods, ContainmentLikelihood, Joined, RecordLikelihood
-from polyseme.inference.sets.cross_validation import best_strength, margin_of, simpler_table, towards
+from polyseme.inference.sets.cross_validation import best_strength, margin_of, simpler_table, toward
 from polyseme.inference.sets.linear import NO_VARIANCE, Inverse
-from polyseme.inference.solver import GAP, MATRIX_CELLS, maximise, shared_out, tolerance_for
+from polyseme.inference.solver import GAP, MATRIX_CELLS, maximize, shared_out, tolerance_for
 from polyseme.kernel.arrays import Floats, Ints
 from polyseme.kernel.errors import ImpossibleError
 from polyseme.semantics.distances.base import MATRIX_LIMIT
@@ -165,7 +165,7 @@ def _keys(sets: Ints, size: int) -> Ints:
 
 COMPOSITE = (
     "counts only: which values were published together is unknown, so the composite likelihood of the containment "
-    "counts was maximised; set form would be more precise"
+    "counts was maximized; set form would be more precise"
 )
 LARGE = (
     f"groups of more than {MATRIX_CELLS:,} cells: standard errors and intervals are those of `inverse`, wider than "
@@ -215,7 +215,7 @@ def most_likely(likelihoods: CellLikelihoods) -> Fit:
     for likelihood, (_, sets, counts) in zip(likelihoods, reports.by_cell()):
         records = likelihood.records
         start = linear_start(likelihood, mechanisms)
-        solution = maximise(likelihood, tolerance_for(records), start=start)
+        solution = maximize(likelihood, tolerance_for(records), start=start)
         ceiling = None if may_lie(mechanisms) else likelihood.presence()
         repeats = reports.repeats
         if repeats > 1.0 and reports.cells > 1 and len(mechanisms) == 1 and records > 0:
@@ -270,7 +270,7 @@ def assemble(fits: Sequence[CellFit], shape: tuple[int, ...], totals: Floats) ->
 def _with_inverse(
     fit: Fit, ceilings: Sequence[Floats | None], reports: Reports, mechanisms: Sequence[Mechanism]
 ) -> Fit:
-    """A table that is too large for a likelihood's own limits, with the errors and limits of `inverse`."""
+    """A table too large for likelihood limits, with the errors and limits of `inverse`."""
     notes = convergence_note(fit.gap or 0.0)
     try:
         linear = Inverse().fit(reports, mechanisms)
@@ -291,7 +291,7 @@ class Bayes(Estimator):
     where
         delta(a, b)  probability that the sets of a record of true combination a contain combination b
 
-    This is expectation-maximisation for the composite likelihood of the containment counts, so its limit is found by
+    This is expectation-maximization for the composite likelihood of the containment counts, so its limit is found by
     the same solver as `ml`. `delta` is the exact inclusion matrix of each attribute; for the paper's own mechanism the
     two agree.
     """
@@ -315,7 +315,7 @@ def _composite(reports: Reports, mechanisms: Sequence[Mechanism]) -> Fit:
     for cell, table in enumerate(counts):
         likelihood = ContainmentLikelihood(inclusion, table.ravel(), table.shape)
         if totals[cell] > 0:
-            solution = maximise(likelihood, tolerance_for(totals[cell]))
+            solution = maximize(likelihood, tolerance_for(totals[cell]))
             values[cell] = totals[cell] * solution.x.reshape(table.shape)
             gap = max(gap, solution.gap)
     linear = Inverse().fit(reports, mechanisms)
@@ -349,18 +349,18 @@ class Shrink(Estimator):
 
 
 def shrunk(likelihoods: CellLikelihoods, target: Floats, strength: float, plain: Fit) -> Fit:
-    """The table shrunk towards `target` with this strength; `plain` is the one without."""
+    """The table shrunk toward `target` with this strength; `plain` is the one without."""
     expected, people, gap = [], [], 0.0
     for cell, likelihood in enumerate(likelihoods):
         joined = Joined.of(likelihood, strength * target) if strength > 0.0 else likelihood
         records = likelihood.records
-        start = towards(plain.values[cell].ravel() / records, target, strength / records) if records else None
-        solution = maximise(joined, tolerance_for(records), start=start)
+        start = toward(plain.values[cell].ravel() / records, target, strength / records) if records else None
+        solution = maximize(joined, tolerance_for(records), start=start)
         expected.append(solution.x * records)
         people.append(shared_out(likelihood, solution.x))
         gap = max(gap, solution.gap)
     shape = plain.values.shape
-    note = f"shrunk towards a simpler table, as if by {_rounded(strength)} further records in each group"
+    note = f"shrunk toward a simpler table, as if by {_rounded(strength)} further records in each group"
     notes = (note, *convergence_note(gap), *plain.notes)
     return around(plain, np.array(people).reshape(shape), np.array(expected).reshape(shape), gap=gap, notes=notes)
 

@@ -187,7 +187,7 @@ def _cells_themselves(reports: Reports) -> Finer:
 
 
 def _effects(reports: Reports, mechanisms: Sequence[Mechanism], finer: Finer) -> Effects | None:
-    """Of the groups of the table in every interaction; of helping columns as far as there is room for the weights."""
+    """Effects of the table's groups in every interaction; of helpers as far as weights allow."""
     room = Room(reports, mechanisms)
     kinds = [int(column.max(initial=0)) + 1 for column in finer.groups.T]
     if not room.holds(len(finer.whole), kinds):
@@ -224,7 +224,7 @@ class _Solution:
 
 
 class _Stride:
-    """How far sizes may go at once, on a logarithmic scale: half as far after each time that they turned back.
+    """The largest step of sizes on a log scale, halved each time they turned back.
 
     What is known around the present weights says little about weights far away. Without this, sizes of strong effects
     would go to and fro.
@@ -234,7 +234,7 @@ class _Stride:
         self.reach = np.full(terms, np.log(_MOST / _LEAST))
         self.last = np.zeros(terms)
 
-    def towards(self, sizes: Floats, wanted: Floats) -> Floats:
+    def toward(self, sizes: Floats, wanted: Floats) -> Floats:
         step = np.log(wanted / sizes)
         self.reach = np.where(step * self.last < 0.0, self.reach / 2.0, self.reach)
         self.last = np.clip(step, -self.reach, self.reach)
@@ -259,7 +259,7 @@ class _Search:
             check_cancelled()
             point, information, pull = self.settle(point, sizes, near=_CLOSE)
             found, possible = self.resize(sizes, information, pull)
-            before, sizes = sizes, stride.towards(sizes, found)
+            before, sizes = sizes, stride.toward(sizes, found)
             gained = self.solve(sizes, information, pull).evidence - self.solve(before, information, pull).evidence
             if min(possible, abs(gained)) < _SETTLED:
                 break

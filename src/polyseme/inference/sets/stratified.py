@@ -4,7 +4,7 @@ A cell of the table whose records all went through the same mechanisms is estima
 strata, maximum likelihood in each of them would not do: every small stratum overestimates its rare values a little, and
 these biases add up while errors only add up in squares. So each stratum contributes its unbiased estimate,
 
-    x  minimises  (x - u)' V^-1 (x - u)    over the tables x >= 0 with the same total
+    x  minimizes  (x - u)' V^-1 (x - u)    over the tables x >= 0 with the same total
 
 where
     u  the sum of the unbiased estimates of the strata, see `unbiased`
@@ -108,7 +108,7 @@ def _notes(parts: Sequence[Part], notes: Sequence[tuple[str, ...]]) -> tuple[str
 
 
 class _Stratified:
-    """Maximum likelihood where a cell has one stratum, the sum of unbiased estimates where it has several."""
+    """Maximum likelihood for cells with one stratum, a sum of unbiased estimates for others."""
 
     def __init__(self, parts: Sequence[Part], shape: tuple[int, ...]) -> None:
         self.parts = parts
@@ -175,7 +175,7 @@ class _Stratified:
         return replace(fit, x=whole(fit.x), places=flat[fit.places], ceiling=ceiling, unbiased=unbiased, possible=flat)
 
     def _folds(self) -> dict[int, list[Half]]:
-        """The two halves of each part, each with what a set adds by the other half and the other parts."""
+        """The two halves of each part, with what a set adds by the other half and other parts."""
         return {id(part): pair for part, pair in zip(self.parts, folded(self.parts, self.shape[1:], margin_of))}
 
     def _mixed(self, here: Sequence[tuple[Part, int]], folds: dict[int, list[Half]]) -> CellFit:
@@ -212,7 +212,7 @@ def nearest_table(values: Floats, covariance: Floats, total: float) -> Floats:
 
 
 def _by_inverse(parts: Sequence[Part], shape: tuple[int, ...], note: str, estimator: Estimator) -> Fit:
-    """The sum of the parts' own estimates, with the errors and limits of `inverse`, which is unbiased."""
+    """The sum of the parts' estimates, with the errors and limits of the unbiased `inverse`."""
     values, totals = np.zeros(shape), np.zeros(shape[0])
     for part in parts:
         part.added(values, estimator.fit(part.reports, part.mechanisms).values)

@@ -1,7 +1,7 @@
 """Sums of cells from what each report adds to them, without the bias of non-negativity.
 
 A likelihood estimate of a cell near zero can only be too high, and everything else is then too low. One cell hardly
-notices; a mean over hundreds of values does, and so does a difference of groups that are drawn towards each other. So a
+notices; a mean over hundreds of values does, and so does a difference of groups that are drawn toward each other. So a
 sum `k . x` is estimated by
 
     s = sum_i c_i w_i h(R_i),      h(R) = k . y(R)
@@ -373,7 +373,7 @@ class UnbiasedSums:
         return np.maximum(_ratio(effects, squares), 1.0)
 
     def _effect(self, part: Part, rows: Ints, counts: Ints, weights: Floats | None) -> float:
-        """The design effect of one group of a part: the stated one is about the whole table, and knows no weights."""
+        """The design effect of one group of a part; the stated one ignores groups and weights."""
         stated, known = part.reports.repeats, weights is None and self.shape[0] == 1
         if len(part.mechanisms) > 1 or known:
             return stated
@@ -427,7 +427,7 @@ def is_clear(values: Floats, errors: Floats) -> Bools:
 
 
 def _drawn_limit(values: Floats, errors: Floats, quantile: float, fit: Fit) -> Floats:
-    """Wilson's upper limit: how many people with a value were drawn varies more where there are more of them."""
+    """Wilson's upper limit: counts of a value vary more where it is more frequent."""
     half = fit.repeats * quantile**2 / 2.0
     total = values.reshape(len(values), -1).sum(axis=1).reshape(-1, *[1] * (values.ndim - 1))
     known = np.where((values > 0.0) & (errors > 0.0), errors, np.nan)
@@ -436,7 +436,7 @@ def _drawn_limit(values: Floats, errors: Floats, quantile: float, fit: Fit) -> F
 
 
 def _divided(part: Part, cells: int) -> list[Part]:
-    """A part with its large groups by themselves, so that each has a working distribution of its own."""
+    """A part with its large groups separated, so that each has its own working distribution."""
     size = max((mechanism.size for mechanism in part.mechanisms), default=0)
     large = replace(part.reports, weights=None).totals(part.mechanisms) >= _OWN * size
     if len(part.cells) == 1 or float(size) ** 2 * cells > _OWN_WORK or not large.any():
@@ -461,7 +461,7 @@ def _pulled(maps: Sequence[UnbiasedMap], contrasts: Floats) -> Floats:
 
 
 def _assumed(maps: Sequence[UnbiasedMap], contrasts: Floats) -> Floats:
-    """The variance of what one record adds, if values are distributed as the working distribution; 0 without one."""
+    """The variance of one record's addition under the working distribution; 0 without one."""
     spread, people = contrasts, contrasts**2
     for axis, each in enumerate(maps, start=1):
         if each.working is None or each.inverse is None:
@@ -483,12 +483,12 @@ def _rows(maps: Sequence[UnbiasedMap], sets: Sequence[Ints]) -> sparse.csr_array
 
 
 def _further(records: Floats) -> Floats:
-    """The share of the working distribution in a variance that was estimated from so many records."""
+    """The weight of the working distribution in a variance estimated from these records."""
     return np.asarray(_FURTHER / (_FURTHER + records), dtype=np.float64)
 
 
 def _effective(variance: Floats, records: Floats, used: Bools) -> Floats:
-    """How many records the variance of each sum is estimated from, by what each cell has in it: (k,)."""
+    """How many records the variance of each sum is estimated from, given its cells: (k,)."""
     total, spread = variance.sum(axis=1), _ratio(variance**2, records).sum(axis=1)
     return np.where(spread > 0.0, _ratio(total**2, spread), used @ records)
 

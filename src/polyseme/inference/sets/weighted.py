@@ -205,7 +205,7 @@ class _Weighted:
         return out
 
     def _ceiling(self) -> Floats | None:
-        """The weight of the records whose sets hold each value: no other has it, when every set holds the truth."""
+        """The weight of records whose sets contain each value: an upper bound for truthful sets."""
         if any(may_lie(part.mechanisms) for part in self.parts):
             return None
         out = np.zeros(self.shape)
@@ -270,14 +270,14 @@ class WeightedLimits(Limits):
 
     def __call__(self, contrasts: Floats, level: float, population: Population) -> tuple[Floats, Floats]:
         flat = contrasts.reshape(len(contrasts), -1)
-        centre = flat @ np.concatenate([table.values for table in self.tables])
+        center = flat @ np.concatenate([table.values for table in self.tables])
         half = normal_quantile(level) * np.sqrt(self.spread(contrasts, population))
-        return _holding(flat @ self.values.ravel(), centre, half)
+        return _holding(flat @ self.values.ravel(), center, half)
 
     def cells(self, level: float, population: Population) -> tuple[Floats, Floats]:
         """Limits of every cell of the table."""
-        centre = np.array([table.values for table in self.tables])
-        low, high = _holding(self.values, centre, normal_quantile(level) * np.sqrt(self._variances(population)))
+        center = np.array([table.values for table in self.tables])
+        low, high = _holding(self.values, center, normal_quantile(level) * np.sqrt(self._variances(population)))
         low = np.maximum(low, 0.0)
         if population == "finite":
             roof = self.totals[:, None] if self.ceiling is None else np.maximum(self.ceiling, self.values)
@@ -285,8 +285,8 @@ class WeightedLimits(Limits):
         return low.reshape(self.shape), high.reshape(self.shape)
 
 
-def _holding(value: Floats, centre: Floats, half: Floats) -> tuple[Floats, Floats]:
-    """Limits around an unbiased estimate; where they do not hold the value, as much room around that too."""
-    low, high = centre - half, centre + half
+def _holding(value: Floats, center: Floats, half: Floats) -> tuple[Floats, Floats]:
+    """Limits around an unbiased estimate, widened to include the value where they do not."""
+    low, high = center - half, center + half
     room = np.where((value < low) | (value > high), half, 0.0)
     return np.minimum(low, value - room), np.maximum(high, value + room)

@@ -147,7 +147,7 @@ class Draft:
 
 
 def _person(column: Looked) -> Guess:
-    said = f"{column.distinct:,} values in {column.rows:,} rows"
+    said = f"{'' if column.counted else 'about '}{column.distinct:,} values in {column.rows:,} rows"
     return Guess("identifier", f"seems to say whose each row is: {said}; dropped")
 
 
@@ -174,7 +174,7 @@ def draft(source: Source) -> str:
 
 
 def _refuse_missing_header(columns: Sequence[Looked], source: Source) -> None:
-    """In a table without a header the "names" are the first record: they stand among the values of their columns."""
+    """Refuse a table without a header: its "names" also occur as values of their columns."""
     alike = sum(column.name in column.values for column in columns)
     if 2 * alike > len(columns):
         raise TableError(

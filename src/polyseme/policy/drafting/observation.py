@@ -12,14 +12,13 @@ import polars as pl
 from polyseme.kernel.arrays import Floats
 from polyseme.kernel.marks import period_labels
 from polyseme.tables.codes import as_series, cast_column
+from polyseme.tables.distinct import Different
 from polyseme.tables.io.source import Source
 
 __all__ = ["Looked", "look"]
 
 TRACKED = 2_000
 """Different values that are remembered of a column: enough to tell a list of codes from free text."""
-_SKETCH = 65_536
-"""Smallest fingerprints that are kept to count different values: beyond as many, the count is right within 2%."""
 _SAMPLED = 20_000
 """Numbers of a column that are kept to see where most of them lie."""
 _NARROW = 1e-9
@@ -58,7 +57,7 @@ class Looked:
     longest: int = 0
     sentences: int = 0
     numbers: Floats = field(default_factory=lambda: np.zeros(0))
-    prints: Any = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
+    different: Different = field(default_factory=Different, repr=False)
 
     @property
     def many(self) -> bool:
@@ -81,14 +80,12 @@ class Looked:
     @property
     def counted(self) -> bool:
         """Whether the different values were counted, not estimated."""
-        return len(self.prints) < _SKETCH
+        return self.different.exact
 
     @property
     def distinct(self) -> int:
-        """How many different values there are: exact while few, else from smallest fingerprints."""
-        if self.counted:
-            return len(self.prints)
-        return min(int((_SKETCH - 1) / (float(self.prints[-1]) / 2.0**64)), self.present)
+        """How many different values there are: exact up to a million, an estimate beyond."""
+        return min(self.different.count, self.present)
 
     @property
     def own(self) -> float:
@@ -118,9 +115,7 @@ def _note(column: Looked, series: pl.Series) -> None:
     found = present.unique()
     if not column.many:
         column.values.update(found.head(TRACKED + 1).to_list())
-    hashed = found.hash().to_numpy()
-    smaller = hashed if column.counted else hashed[hashed < column.prints[-1]]
-    column.prints = np.unique(np.concatenate([column.prints, smaller]))[:_SKETCH]
+    column.different.add(found)
     _note_numbers(column, present)
     _note_dates(column, present)
     if present.dtype in (pl.String, pl.Categorical, pl.Enum):

@@ -14,7 +14,7 @@ from polyseme.methods import method_named
 from polyseme.policy import Policy
 from polyseme.policy.domains import FEWEST, quantile_edges
 from polyseme.policy.drafting.observation import Looked
-from polyseme.policy.drafting.roles import Recognised, taxonomy_of
+from polyseme.policy.drafting.roles import Recognized, taxonomy_of
 from polyseme.policy.resolution import resolve
 from polyseme.semantics.distances.taxonomy import load_taxonomy
 
@@ -22,7 +22,7 @@ __all__ = ["protecting_lines"]
 
 _BINS = 14
 """Bins that a draft proposes: as many as the papers' income classes. A judgment."""
-_CROWD = 1 / 3
+_CLIQUE = 1 / 3
 """The share of rows in one bin of equal width from which on edges follow the rows instead. A judgment."""
 _FEW_EDGES = 4
 """Edges of three bins, the open ones with them: fewer bins than that say less than crowded ones. A judgment."""
@@ -76,7 +76,7 @@ def _values(column: Looked) -> list[Label]:
 
 
 def _with_category(column: Looked) -> list[str]:
-    """Where many rows have no value, that is a value like any other: to leave them out would leave a table of some."""
+    """Missing values as a category where many rows have none: dropping them would bias a table."""
     taken = {str(value).strip().lower() for value in column.values}
     word = next(word for word in _CATEGORIES if word not in taken)
     lines = [f'    missing: {{category: "{word}"}}   # {numbered(column.missing, "rows have none")}; or missing: drop']
@@ -101,7 +101,7 @@ def _unlisted_lines() -> list[str]:
 
 def _numeric_lines(column: Looked) -> list[str]:
     edges = _round_edges(column.low, column.high)
-    spread = quantile_edges(column.numbers, _BINS) if _crowded(column.numbers, edges) else ()
+    spread = quantile_edges(column.numbers, _BINS) if _concentrated(column.numbers, edges) else ()
     if len(spread) > _FEW_EDGES:
         return _quantile_lines(spread)
     return [
@@ -111,13 +111,13 @@ def _numeric_lines(column: Looked) -> list[str]:
     ]
 
 
-def _crowded(numbers: Floats, edges: list[float]) -> bool:
+def _concentrated(numbers: Floats, edges: list[float]) -> bool:
     """Whether bins of one width would hold almost everybody in a few of them."""
-    return bool(np.histogram(numbers, edges)[0].max(initial=0) > _CROWD * len(numbers))
+    return bool(np.histogram(numbers, edges)[0].max(initial=0) > _CLIQUE * len(numbers))
 
 
 def _quantile_lines(edges: Sequence[float]) -> list[str]:
-    """Bins with about equally many records: where numbers are skewed, bins of one width would tell little."""
+    """Quantile bins: for skewed numbers, bins of equal width would show little."""
     inner = ", ".join(str(int(edge)) if edge == int(edge) else f"{edge:.12g}" for edge in edges[1:-1])
     return [
         f"    # Round edges with about equally many rows between them, at least {FEWEST}; they are published.",
@@ -140,8 +140,8 @@ def _round_edges(low: float, high: float, wanted: int = _BINS) -> list[float]:
 # -- promises ------------------------------------------------------------------------------------------------------
 
 
-def _taxonomy_lines(known: Recognised, values: list[Label]) -> list[str]:
-    """The strictest promise with the distance of a taxonomy that these values can carry; nothing where none is."""
+def _taxonomy_lines(known: Recognized, values: list[Label]) -> list[str]:
+    """The strictest promise with a taxonomy distance that these values allow; or nothing."""
     levels = load_taxonomy(known.name).levels
     for l in (3, 2):
         for d in range(len(levels) - 1, 1, -1):
@@ -166,7 +166,7 @@ def _works(values: list[Label], lines: list[str]) -> bool:
     return all(item.feasible and item.identifiable for item in made.attributes)
 
 
-def _why_not(known: Recognised) -> str:
+def _why_not(known: Recognized) -> str:
     coverage = known.coverage
     lacking = numbered(len(coverage.unknown), "values are unknown to it") if coverage.unknown else "some mean the same"
     return (

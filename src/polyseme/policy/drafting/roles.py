@@ -24,7 +24,7 @@ from polyseme.semantics.distances.taxonomy import Coverage, check, taxonomy_name
 from polyseme.tables.codes import as_series
 from polyseme.tables.io.source import Source
 
-__all__ = ["Guess", "Recognised", "days_otherwise", "guess", "record_key_of", "taxonomy_of"]
+__all__ = ["Guess", "Recognized", "days_otherwise", "guess", "record_key_of", "taxonomy_of"]
 
 _NAMES: Mapping[str, re.Pattern[str]] = {
     "countries": re.compile(r"countr|nation|citizen"),
@@ -42,7 +42,7 @@ _FEW = 4
 
 
 @dataclass(frozen=True)
-class Recognised:
+class Recognized:
     """A taxonomy that knows most values of a column."""
 
     name: str
@@ -58,13 +58,13 @@ class Recognised:
         return len(self.coverage.unknown)
 
 
-def taxonomy_of(column: Looked) -> Recognised | None:
+def taxonomy_of(column: Looked) -> Recognized | None:
     """The taxonomy that knows most of the values; None where none knows enough of them."""
     if column.dates or not column.values:
         return None
     values = [str(value).strip() for value in column.values]
     found = [
-        Recognised(name, coverage)
+        Recognized(name, coverage)
         for name in taxonomy_names()
         if (needed := _needed(name, column)) is not None
         and len((coverage := check(name, values)).found) >= needed * len(values)
@@ -95,8 +95,8 @@ _NEARLY_ALL = 0.95
 """The same for numbers, which differ without meaning a person; a judgment."""
 _MANY = 100
 """Rows from which on whole numbers that all differ read as numbers of people, not as amounts; a judgment."""
-_ABOUT_UNIQUE = 0.98
-"""Different numbers for each row that may be all different, where they were estimated within 2%."""
+_ABOUT_UNIQUE = 0.99
+"""Different numbers for each row that may be all different, where they were estimated (standard error 0.1%)."""
 _LONG = 40
 """Characters beyond which a text is none of a list; a judgment."""
 _DIGITS = 6
@@ -175,7 +175,7 @@ def _empty(column: Looked, words: list[str]) -> Guess | None:
 
 
 def _weight(column: Looked, words: list[str]) -> Guess | None:
-    """A survey weight: almost every record has its own, so it is left out until it is made coarser."""
+    """A survey weight: left out until it is coarser, since almost every record has its own."""
     found = next((match[0] for match in map(_WEIGHT.fullmatch, words) if match), None)
     if found is None or not column.numeric or not column.finite or column.low < 0.0:
         return None

@@ -121,7 +121,7 @@ def _few(size: int, eta: int) -> bool:
     return at_least <= log(CELL_LIMIT) + _LOG_ROUNDING and comb(size, fewer) * size <= CELL_LIMIT
 
 
-def _learnt(sets: Ints, pull: Floats, prior: Floats, ground: Ground) -> tuple[Floats, Floats]:
+def _learned(sets: Ints, pull: Floats, prior: Floats, ground: Ground) -> tuple[Floats, Floats]:
     """`A` and `E` of each set."""
     strength, distance = np.empty(len(sets)), np.empty(len(sets))
     step = max(1, _CHUNK // len(prior))
@@ -155,7 +155,7 @@ def exact_odds(sets: Ints, pull: Floats, prior: Floats, t: float, ground: Ground
     sets, pull   members (n, l) and `K(R | v) / B(R)` of each
     prior        the distribution of the attribute, A_j
     """
-    strength, distance = _learnt(sets, pull, prior, ground)
+    strength, distance = _learned(sets, pull, prior, ground)
     matters = (strength > 0.0) & (distance > t + _ROUNDING)
     if not matters.any():
         return float("inf")
@@ -164,7 +164,7 @@ def exact_odds(sets: Ints, pull: Floats, prior: Floats, t: float, ground: Ground
 
 def exact_distance(sets: Ints, pull: Floats, prior: Floats, odds: float, ground: Ground) -> float:
     """The largest distance between prior and posterior over these sets. Exact."""
-    strength, distance = _learnt(sets, pull, prior, ground)
+    strength, distance = _learned(sets, pull, prior, ground)
     seen = strength > 0.0
     return float((probability(odds * strength[seen]) * distance[seen]).max(initial=0.0))
 
@@ -176,7 +176,9 @@ def _mass_range(prior: Floats, etas: Ints) -> tuple[Floats, Floats]:
 
 
 def _nearest_masses(prior: Floats, etas: Ints, target: Floats) -> Floats:
-    """For each eta the mass of eta values nearest to its target; exact up to 20 values or at the ends of the range.
+    """For each eta, the mass of the eta values nearest to its target.
+
+    Exact up to 20 values or at the ends of the range.
 
     Inside the range of a larger domain the target itself is returned, which is never better for us than a real set.
     """

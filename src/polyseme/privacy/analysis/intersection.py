@@ -156,7 +156,7 @@ def _joint(parts: Sequence[Part]) -> tuple[Ints, Floats]:
 
 
 def _combinations(mechanisms: Sequence[Mechanism]) -> float:
-    """How many combinations of sets and values there are; infinite where sets are too many to list."""
+    """How many combinations of sets and values exist; infinite where sets are too many to list."""
     if not all(item.design.has_at_most(_TERMS // item.size) for item in mechanisms):
         return float("inf")
     return float(mechanisms[0].size * prod(item.design.count() for item in mechanisms))
@@ -173,7 +173,7 @@ def _together(mechanisms: Sequence[Mechanism]) -> Floats:
 
 
 def _seldom_shared(mechanisms: Sequence[Mechanism], shares: Floats) -> float:
-    """At least so often nothing but the true value is shared: one less the sum of what each decoy is shared with."""
+    """Lower bound on how often only the true value is shared: one less the sum over decoys."""
     size = len(shares)
     if size > _PAIRS:
         return 0.0

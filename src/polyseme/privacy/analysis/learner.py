@@ -17,7 +17,7 @@ For a design `P(R)` the sum over R is the expectation of `max(c, max over v in R
 because a value outside the set has `(1 - p) pi_v`, which is at most what it has inside. So all it takes is which member
 has the highest score (`polyseme.designs.leaders`), and no list of sets.
 
-*Thin groups* borrow from all people: numbers by group and value are drawn towards the margin.
+*Thin groups* borrow from all people: numbers by group and value are drawn toward the margin.
 
 A number is known with an error, and the people of a group are a sample of all who are like them. Where a group differs
 from the margin by no more than these two explain, the margin is the better guess. With
@@ -249,7 +249,7 @@ def pooled(numbers: Floats, variance: Floats) -> Floats:
     return found
 
 
-_CROWDS = 20_000
+_CLIQUES = 20_000
 """Most crowds of a graph that are listed."""
 _CELLS = 1 << 22
 """Sets times members times ranges that are looked at together: 32 MB."""
@@ -316,9 +316,9 @@ def ranges_of(structure: Structure) -> Ranges:
         codes = np.argsort(structure.labels, kind="stable").astype(np.int64)
         return _ranges(np.bincount(structure.labels, minlength=structure.count), codes, structure.size)
     if isinstance(structure, Graph):
-        crowds = _crowds(~structure.compatible)
-        codes = np.concatenate([np.array(sorted(crowd), dtype=np.int64) for crowd in crowds])
-        return _ranges(np.array([len(crowd) for crowd in crowds]), codes, structure.size)
+        cliques = _cliques(~structure.compatible)
+        codes = np.concatenate([np.array(sorted(crowd), dtype=np.int64) for crowd in cliques])
+        return _ranges(np.array([len(crowd) for crowd in cliques]), codes, structure.size)
     ring = ring_of(structure)
     count = len(ring.order)
     ends = np.minimum(ring.ahead[:count], np.arange(count) + count)
@@ -337,7 +337,7 @@ def _ranges(widths: Ints, codes: Ints, size: int) -> Ranges:
     return Ranges(np.append(0, np.cumsum(widths)).astype(np.int64), codes, size)
 
 
-def _crowds(close: Bools) -> list[set[int]]:
+def _cliques(close: Bools) -> list[set[int]]:
     """All maximal sets of mutually close values (Bron and Kerbosch, with a pivot)."""
     near = [set(np.flatnonzero(row).tolist()) - {value} for value, row in enumerate(close)]
     found: list[set[int]] = []
@@ -346,8 +346,8 @@ def _crowds(close: Bools) -> list[set[int]]:
         crowd, open_, done = waiting.pop()
         if not open_ and not done:
             found.append(crowd)
-            if len(found) > _CROWDS:
-                raise ImpossibleError(f"more than {_CROWDS:,} groups of close values: too many to list")
+            if len(found) > _CLIQUES:
+                raise ImpossibleError(f"more than {_CLIQUES:,} groups of close values: too many to list")
             continue
         pivot = max(open_ | done, key=lambda value: len(near[value] & open_))
         for value in sorted(open_ - near[pivot]):

@@ -253,7 +253,7 @@ class _Listed:
         return found
 
     def _chances(self, belief: Floats, lowered: Floats) -> Floats:
-        """How often a value is guessed right that is believed in so much, and the others as they are: (g, F)."""
+        """How often a value with this belief is guessed right, the others unchanged: (g, F)."""
         members, lies = self._members(belief), bool(self.outside.any())
         others = _best_other(belief) if lies else None
         found = np.zeros(belief.shape)
@@ -268,7 +268,7 @@ class _Listed:
         return found
 
     def _unseen(self, members: Sequence[Floats], belief: Floats, others: Floats, lowered: Floats) -> Floats:
-        """The part of the chance from sets without the value: only the likeliest of all values are named then."""
+        """The success from sets without the value: only the likeliest of all values are guessed."""
         found = np.zeros(lowered.shape)
         rows, values = np.nonzero(lowered >= (1.0 - _TIED) * others)
         own = lowered[rows, values][:, None]
@@ -281,7 +281,7 @@ class _Listed:
 
 
 def _won(mine: Floats, others: Sequence[Floats]) -> Floats:
-    """1 where a score is above all others, a half where it ties with one of them, and so on; 0 where it is below."""
+    """1 where a score is above all others, 1/2 for a tie with one, and so on; 0 where below."""
     if not others:
         return np.ones(mine.shape)
     best = reduce(np.maximum, others)
@@ -343,10 +343,10 @@ class _Draws:
 
     @cached_property
     def _exact(self) -> float:
-        """Records guessed right by an attacker who knows the whole; from the draws where no structure tells it."""
+        """Success of an attacker who knows the distribution, exactly or from draws."""
         shares = self.part.counts.sum(axis=0)
-        told = success(self.part.mechanism, shares / shares.sum(), self.part.whole)
-        return float(self._hits(*self._alike).sum()) * self.scale if told is None else told * self.part.records
+        stated = success(self.part.mechanism, shares / shares.sum(), self.part.whole)
+        return float(self._hits(*self._alike).sum()) * self.scale if stated is None else stated * self.part.records
 
     def _hits(self, belief: Floats, taken: Floats) -> Floats:
         """The chance that each record is guessed right: (n,)."""
@@ -394,11 +394,11 @@ def information(group: Ints, values: Ints, size: int, whole: Floats, persons: In
     together = np.bincount(ranked := np.unique(cells, return_inverse=True)[1], many)[ranked] - left
     others = width * (np.bincount(group)[cells // size] - left)
     share = whole[cells % size]
-    told = [
+    stated = [
         float(many @ (np.log(together + strength * share) - np.log((others + strength) * share)))
         for strength in STRENGTHS[:-1]
     ]
-    return max(*told, 0.0)
+    return max(*stated, 0.0)
 
 
 def _counted(codes: Ints) -> tuple[Ints, Ints]:
@@ -410,7 +410,7 @@ def _counted(codes: Ints) -> tuple[Ints, Ints]:
 
 
 def _alike(pairs: Ints, persons: Ints | None) -> tuple[Ints, Ints, Ints]:
-    """The pairs of group and value that occur, how many records are left out for one of them, and how many are so.
+    """Pairs of group and value that occur, the records left out for one, and their counts.
 
     Records of the same pair whose persons have as many of them are judged alike.
     """
@@ -444,17 +444,17 @@ class Columns:
             return np.broadcast_to(self._people[allowed] / len(self.values), (len(rows), len(allowed)))
         values, every = self.values[rows], np.arange(len(rows))
         own = self._before(self._people[values] - self._left[rows], strength)
-        told = np.broadcast_to(self._before(self._people, strength), (len(rows), self.size)).copy()
+        stated = np.broadcast_to(self._before(self._people, strength), (len(rows), self.size)).copy()
         for level, table, left in zip(self.levels.T, self._tables, self._left_beside):
             here = level[rows]
             share = table.sum(axis=1) / len(self.values)
             added = strength * share
-            told += np.log(table + added[:, None])[here] - np.log(share)[here, None]
+            stated += np.log(table + added[:, None])[here] - np.log(share)[here, None]
             own += np.log(table[here, values] - left[rows] + added[here]) - np.log(share)[here]
-        told[every, values] = own
-        told = told[:, allowed]
-        top = told.max(axis=1, keepdims=True)
-        belief: Floats = np.exp(told - np.where(np.isfinite(top), top, 0.0))
+        stated[every, values] = own
+        stated = stated[:, allowed]
+        top = stated.max(axis=1, keepdims=True)
+        belief: Floats = np.exp(stated - np.where(np.isfinite(top), top, 0.0))
         return belief
 
     def _before(self, people: Floats, strength: float) -> Floats:
@@ -582,13 +582,13 @@ class _Shown:
 
 
 def _named(scores: Floats, here: Bools) -> Floats:
-    """How often the value at the marked place of each set is named: (..., S) for scores of (..., S, l)."""
+    """How often the value at the marked place of each set is guessed: (..., S) from (..., S, l)."""
     own = scores[here].reshape(scores.shape[:-1])
     return _won(own, list(np.moveaxis(np.where(here, -inf, scores), -1, 0)))
 
 
 def _by_value(mechanism: Mechanism) -> list[tuple[Ints, Floats]]:
-    """For each value the sets that it may be published with, and `P(R | u)` of the values that may be named."""
+    """For each value the sets it may be published with, and `P(R | u)` of possible guesses."""
     sets = mechanism.design.sets()
     outside = (1.0 - mechanism.p) * mechanism.design.blind_likelihood(sets)
     inside = mechanism.p * mechanism.design.likelihood(sets) + outside[:, None]
@@ -600,7 +600,7 @@ def _by_value(mechanism: Mechanism) -> list[tuple[Ints, Floats]]:
 
 
 def _weighed(sets: Ints, inside: Floats, outside: Floats, size: int) -> tuple[Ints, Floats]:
-    """The values that may be named from each set, with `P(R | u)`: its members, or all where it may be a lie."""
+    """Possible guesses for each set with `P(R | u)`: its members, or all where it may lie."""
     if not outside.any():
         return sets, inside
     chance = np.repeat(outside[:, None], size, axis=1)

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from polyseme.designs.distribution import count_sets, list_sets
-from polyseme.designs.feasibility import LISTED_LIMIT, Crowd, heaviest_crowd, membership, programme
+from polyseme.designs.feasibility import LISTED_LIMIT, Clique, heaviest_clique, membership, program
 from polyseme.kernel.arrays import Floats, Ints
 from polyseme.kernel.errors import ImpossibleError
 from polyseme.kernel.work import check_cancelled
@@ -54,7 +54,7 @@ class Floor:
     exact: bool = True
 
     @property
-    def crowd(self) -> Crowd | None:
+    def clique(self) -> Clique | None:
         """The values that are bet on and what share of the people has them.
 
         None where it is everybody (1/l).
@@ -62,19 +62,19 @@ class Floor:
         codes = np.flatnonzero(self.bets > _ROUNDING).astype(np.int64)
         if np.ptp(self.bets) <= _ROUNDING:
             return None
-        return Crowd(codes, float(self.value / self.bets.max()))
+        return Clique(codes, float(self.value / self.bets.max()))
 
     def why(self, labels: Sequence[object] | None = None) -> str:
         """The reason in words."""
-        crowd = self.crowd
-        if crowd is None:
+        clique = self.clique
+        if clique is None:
             many = round(1.0 / float(self.bets.max()))
             return "a set has 1 candidate" if many == 1 else f"a set has {many} candidates"
         at_most = round(1.0 / float(self.bets.max()))
-        if len(crowd.codes) == 1:
-            return f"{crowd.mass:.1%} of the people have the value {crowd.name(labels)}"
+        if len(clique.codes) == 1:
+            return f"{clique.mass:.1%} of the people have the value {clique.name(labels)}"
         several = "only one" if at_most == 1 else f"at most {at_most}"
-        return f"a set holds {several} of the values {crowd.name(labels)}, which {crowd.mass:.1%} of the people have"
+        return f"a set holds {several} of the values {clique.name(labels)}, which {clique.mass:.1%} of the people have"
 
 
 def floor(structure: Structure, l: int, shares: Floats) -> Floor:
@@ -109,12 +109,12 @@ def _few(structure: Structure, l: int) -> bool:
 
 def _simple(structure: Structure, l: int, shares: Floats) -> Floor:
     """What everybody or the heaviest crowd proves."""
-    crowd = heaviest_crowd(structure, shares)
-    if crowd.mass * l <= 1.0 + _ROUNDING:
+    clique = heaviest_clique(structure, shares)
+    if clique.mass * l <= 1.0 + _ROUNDING:
         return Floor(1.0 / l, np.full(structure.size, 1.0 / l))
     bets = np.zeros(structure.size)
-    bets[crowd.codes] = 1.0
-    return Floor(crowd.mass, bets)
+    bets[clique.codes] = 1.0
+    return Floor(clique.mass, bets)
 
 
 def _on_line(line: Line, l: int, shares: Floats) -> Floor:
@@ -139,7 +139,7 @@ def _on_line(line: Line, l: int, shares: Floats) -> Floor:
 
 
 def _covering(line: Line, needed: Floats) -> Ints:
-    """First places of the windows that cover the line and prove least room for `needed` (by place).
+    """First places of windows that cover the line with the best lower bound (by place).
 
     The most that inclusion probabilities add up to, with `rho >= needed` and at most one in every window, is the length
     of a shortest path from the first place to the end: a window costs one, and going back over values gives back what
@@ -170,7 +170,7 @@ def _listed(sets: Ints, shares: Floats) -> Floor:
     member = membership(sets, len(shares))
     if len(np.unique(sets)) < len(shares):
         raise _no_sets()
-    bets = programme(-shares, A_ub=member.T, b_ub=np.ones(len(sets)))
+    bets = program(-shares, A_ub=member.T, b_ub=np.ones(len(sets)))
     return Floor(float(shares @ bets), bets)
 
 

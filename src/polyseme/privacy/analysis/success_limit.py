@@ -51,7 +51,7 @@ ALPHAS = (0.0, 0.25, 0.5, 0.75, 1.0)
 _REFINED = 3
 """How often halves are tried: to a 32nd. Chosen by judgment."""
 _HALVINGS = 30
-"""How often the largest truth probability is halved towards: to 1e-9, what inclusion probabilities are good to."""
+"""How often the largest truth probability is halved toward: to 1e-9, what inclusion probabilities are good to."""
 _STEPS = (0.5, 0.25, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001)
 """How far from the floor a truthful design stays, where no strength of the prior keeps the promise."""
 _LISTED = 20_000
@@ -272,7 +272,7 @@ class _Stratum:
         return None if error == np.inf else Calibrated(alpha, mechanism, reached, error)
 
     def _at_the_floor(self, truthful: bool) -> Calibrated:
-        """Where no strength of the prior keeps the promise: from near the floor, as far as the promise allows."""
+        """Designs near the lower bound, where no strength of the prior keeps the promise."""
         for step in _STEPS:
             try:
                 found = self._with(near_floor(self.structure, self.l, self.shares, step), 1.0, truthful)
@@ -328,10 +328,10 @@ def expected_error(mechanism: Mechanism, shares: Floats) -> float | None:
     return None if limit is None else limit * mechanism.size
 
 
-def _known_already(before: float, asked: float) -> ImpossibleError:
+def _known_already(before: float, requested: float) -> ImpossibleError:
     return ImpossibleError(
-        f"a learner may be right with at most {asked:.4g}, but an attacker who knows the distribution is right with "
-        f"{before:.4g} in one stratum without any release",
+        f"a learner may be right with at most {requested:.4g}, but an attacker who knows the distribution is right "
+        f"with {before:.4g} in one stratum without any release",
         "promise more than that; or coarsen the untouched columns, so that they tell less",
     )
 
@@ -341,42 +341,42 @@ def _below_floor(
     l: int,
     d: float,
     parts: list[tuple[float, Population]],
-    asked: float,
+    requested: float,
     found: list[tuple[float, Floor]],
     labels: Sequence[object] | None,
 ) -> ImpossibleError:
     value = sum(share * each.value for share, each in found)
     worst = max(found, key=lambda pair: pair[1].value)[1]
-    settings = _within(values, l, d, parts, asked)
+    settings = _within(values, l, d, parts, requested)
     named = ", ".join(f"({size}, {threshold:g})" for size, threshold in settings)
     way_out = (
         f"with truthful sets it can be kept at (l, d) = {named}" if named else "no setting with truthful sets does"
     )
     return ImpossibleError(
-        f"a learner is to be right with at most {asked:.4g}, but with truthful sets of {l} candidates at least {d:g} "
-        f"apart he is right with {value:.4g} or more in some stratum: {worst.why(labels)}",
+        f"a learner is to be right with at most {requested:.4g}, but with truthful sets of {l} candidates at least "
+        f"{d:g} apart the learner is right with {value:.4g} or more in some stratum: {worst.why(labels)}",
         f"{way_out}; or let sets be drawn blindly now and then (truthful: false)",
     )
 
 
 def _within(
-    values: Values, l: int, d: float, parts: list[tuple[float, Population]], asked: float
+    values: Values, l: int, d: float, parts: list[tuple[float, Population]], requested: float
 ) -> list[tuple[int, float]]:
     """The settings nearest to (l, d) whose floor allows the promise in every stratum."""
     found = {}
     for size in range(2, l + 3):
         for threshold in values.thresholds(d):
-            if _allows(values.structure(threshold), size, parts, asked):
+            if _allows(values.structure(threshold), size, parts, requested):
                 found[size, threshold] = abs(size - l) / l + abs(threshold - d) / (d or 1.0)
     return sorted(found, key=lambda pair: (found[pair], pair))[:_NEAREST]
 
 
-def _allows(structure: Structure, l: int, parts: list[tuple[float, Population]], asked: float) -> bool:
+def _allows(structure: Structure, l: int, parts: list[tuple[float, Population]], requested: float) -> bool:
     try:
         found = _floors(structure, l, parts)
     except ImpossibleError:
         return False
-    return all(sum(share * each.value for share, each in stratum) <= asked for stratum in found)
+    return all(sum(share * each.value for share, each in stratum) <= requested for stratum in found)
 
 
 @dataclass(frozen=True)

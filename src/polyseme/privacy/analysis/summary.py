@@ -157,7 +157,7 @@ def precision(mechanism: Mechanism, pi: Floats, records: int, shape: Spectrum, n
 
 
 def _matched_covariance(mechanism: Mechanism, pi: Floats) -> Floats:
-    """Of the membership indicators of one report; the report itself is then distributed as the design."""
+    """Covariance of the membership indicators of one report that is distributed as the design."""
     joint = mechanism.design.conditional_inclusion(np.arange(mechanism.size)) * (mechanism.l * pi)[:, None]
     matrix = mechanism.inclusion_matrix()
     covariance: Floats = joint - matrix.T @ (pi[:, None] * matrix)
@@ -165,7 +165,7 @@ def _matched_covariance(mechanism: Mechanism, pi: Floats) -> Floats:
 
 
 def _moments(mechanism: Mechanism, pi: Floats) -> tuple[Floats, Floats]:
-    """The Fisher information of a report and the covariance of its membership indicators, at truth `pi`."""
+    """The Fisher information of a report and the covariance of its membership, at truth `pi`."""
     design, p, size = mechanism.design, mechanism.p, mechanism.size
     sets = design.sets()
     inside, blind = p * design.likelihood(sets), (1.0 - p) * design.blind_likelihood(sets)
@@ -185,7 +185,7 @@ def _moments(mechanism: Mechanism, pi: Floats) -> tuple[Floats, Floats]:
 
 
 def _error(matrix: Floats, covariance: Floats, expectation: tuple[Floats, Floats] | None, records: int) -> float | None:
-    """Mean squared error of solving `matrix' x = w` for shares; `expectation` is the mean of w and the truth."""
+    """Mean squared error of solving `matrix' x = w` for shares; `expectation` is the mean of w."""
     if np.linalg.cond(matrix) > _SINGULAR:
         return None
     inverse = np.linalg.inv(matrix.T)
@@ -276,14 +276,14 @@ def worst_of(found: Sequence[Facts]) -> Facts:
         known = [number for number in numbers if number is not None]
         return max(known) if len(known) == len(numbers) else None
 
-    told_apart = [item.identifiable for item in found]
+    distinguished = [item.identifiable for item in found]
     return replace(
         found[0],
         worst_posterior=largest([item.worst_posterior for item in found]),
         average_posterior=largest([item.average_posterior for item in found]),
         prior_vulnerability=max(item.prior_vulnerability for item in found),
         epsilon=largest([item.epsilon for item in found]),
-        identifiable=False if False in told_apart else None if None in told_apart else True,
+        identifiable=False if False in distinguished else None if None in distinguished else True,
         condition=largest([item.condition for item in found]),
         confounded=tuple(dict.fromkeys(group for item in found for group in item.confounded)),
         notes=tuple(dict.fromkeys(note for item in found for note in item.notes)),
@@ -384,7 +384,7 @@ def nearest_settings(
 
 
 def _largest(distance: Distance, l: int, candidates: list[float], name: str, prior: Floats | None) -> float | None:
-    """The largest of the descending candidates at which a design of `l` exists and can be estimated from."""
+    """The largest descending candidate at which a design of `l` exists and can be estimated."""
     low, high = 0, len(candidates)
     # Fewer values are compatible at a larger d, so existence is monotone and found by bisection.
     while low < high:

@@ -106,9 +106,9 @@ class Closeness(TruthPromise):
 
     def reasoning(self, outcome: Outcome) -> list[str]:
         of_any, reference = closeness_of_epsilon(outcome.epsilon), outcome.known.reference
-        whom = "every distribution" if reference is None else "the reference distribution"
+        subjects = "every distribution" if reference is None else "the reference distribution"
         moved = of_any if outcome.moved is None else outcome.moved
-        lines = [f"closeness: a set moves {whom} by at most {moved:.4g} (promised: {self.t:g})"]
+        lines = [f"closeness: a set moves {subjects} by at most {moved:.4g} (promised: {self.t:g})"]
         if reference is not None and math.isfinite(outcome.epsilon):
             lines.append(f"an attacker with another prior can move by {of_any:.4g}")
         return lines

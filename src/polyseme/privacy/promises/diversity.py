@@ -67,10 +67,10 @@ class AdaptablePromise(CandidatePromise):
     adapt: bool | None = None
 
     def least_size(self, size: int | None) -> int:
-        asked = math.ceil(self.l)
+        requested = math.ceil(self.l)
         if not self.adapt:
-            return asked
-        return 1 if size is None else min(asked, _useful(size))
+            return requested
+        return 1 if size is None else min(requested, _useful(size))
 
     @property
     def hides(self) -> bool:

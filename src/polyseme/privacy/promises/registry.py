@@ -152,8 +152,8 @@ class Promises:
 
     def least_size(self, size: int | None) -> tuple[int, str]:
         """The smallest set that is large enough for all, and the promise that requires it."""
-        asked = [(item.least_size(size), item.name) for item in self._ranked]
-        sizes = [(least, name) for least, name in asked if least is not None]
+        requested = [(item.least_size(size), item.name) for item in self._ranked]
+        sizes = [(least, name) for least, name in requested if least is not None]
         return max(sizes, default=(1, ""), key=lambda pair: pair[0])
 
     @property
@@ -173,7 +173,7 @@ class Promises:
 
     def respaced(self, l: int, spacing: Spacing) -> Promises:
         """With sets of another size, distance and design, and the same limits on truth."""
-        sets = SemanticDiversity(l, spacing.d, spacing.design)
+        sets = SemanticDiversity.drawn_by(l, spacing.d, spacing.design)
         return Promises.of(sets, *(item.resized() for item in self.limiting))
 
     # What they ask of the truth probability.

@@ -20,7 +20,7 @@ import numpy as np
 import vl_convert
 
 from polyseme.kernel.arrays import Ints
-from polyseme.results.drawing.distribution import COLOURS, TOP, Distribution, drawable, shown_values
+from polyseme.results.drawing.distribution import COLORS, TOP, Distribution, drawable, shown_values
 from polyseme.results.views.formats import count, quantity
 
 __all__ = [
@@ -47,8 +47,8 @@ _FONT = "-apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, system-ui, 
 
 
 _TEXT: Final[dict[str, Any]] = {
-    "labelColor": COLOURS["muted"],
-    "titleColor": COLOURS["muted"],
+    "labelColor": COLORS["muted"],
+    "titleColor": COLORS["muted"],
     "labelFontSize": 11,
     "titleFontSize": 11,
     "titleFontWeight": "normal",
@@ -58,9 +58,9 @@ LOOK: Final = alt.Config(
     background="transparent",
     padding=4,
     view=alt.ViewConfig(stroke=None),
-    axis=alt.AxisConfig(**_TEXT, gridColor=COLOURS["rule"], domainColor=COLOURS["muted"], ticks=False),
+    axis=alt.AxisConfig(**_TEXT, gridColor=COLORS["rule"], domainColor=COLORS["muted"], ticks=False),
     legend=alt.LegendConfig(**_TEXT, symbolStrokeWidth=0),
-    title=alt.TitleConfig(color=COLOURS["ink"], fontSize=12, fontWeight="normal", anchor="start"),
+    title=alt.TitleConfig(color=COLORS["ink"], fontSize=12, fontWeight="normal", anchor="start"),
 )
 
 
@@ -97,10 +97,10 @@ def titled(title: str, under: str = "") -> alt.TitleParams:
         title,
         subtitle=[under] if under else [],
         anchor="start",
-        color=COLOURS["ink"],
+        color=COLORS["ink"],
         fontSize=14,
         fontWeight="bold",
-        subtitleColor=COLOURS["muted"],
+        subtitleColor=COLORS["muted"],
         subtitleFontSize=11,
         offset=12,
     )
@@ -135,7 +135,7 @@ def squares(
         scale=alt.Scale(range=[0.02, 1], domainMin=0),
         legend=alt.Legend(title=amount, format=form, orient="top", tickCount=5, symbolType="square"),
     )
-    cells = alt.Chart(alt.InlineData(values=rows)).mark_rect(fill=COLOURS["estimate"], stroke=None)
+    cells = alt.Chart(alt.InlineData(values=rows)).mark_rect(fill=COLORS["estimate"], stroke=None)
     columns, lines = list(across), list(down)
     names = alt.X(
         "across:N", sort=columns, title=None, scale=bands, axis=names_axis(True, columns, width / len(columns))
@@ -174,7 +174,7 @@ def distribution_chart(
     shown = shown_values(distribution) if shown is None else shown
     rows = drawable(_rows(distribution, shown, shares))
     frame = _frame(distribution, rows, width, shares, ceiling)
-    return _drawing(frame, _colour_names(distribution), legend, rows)
+    return _drawing(frame, _color_names(distribution), legend, rows)
 
 
 def distribution_svg(
@@ -192,7 +192,7 @@ def distribution_svg(
     shown = shown_values(distribution) if shown is None else shown
     rows = drawable(_rows(distribution, shown, shares))
     frame = _frame(distribution, rows, width, shares, ceiling)
-    drawing = json.loads(_compiled(frame, _colour_names(distribution)))
+    drawing = json.loads(_compiled(frame, _color_names(distribution)))
     for source in drawing["data"]:
         if "values" in source:
             source["values"] = rows
@@ -202,7 +202,7 @@ def distribution_svg(
 
 @lru_cache(maxsize=64)
 def _compiled(frame: _Frame, names: tuple[str, ...]) -> str:
-    """The Vega of a chart without labels, in which every number is 0; what it draws is decided by its data alone."""
+    """The Vega of a chart without labels and with zeros; only its data decide what it draws."""
     blank = {"value": "", "place": 0, "low": 0.0, "high": 0.0}
     for name in {*names, _ESTIMATE}:
         blank |= {name: 0.0, f"about {name}": ""}
@@ -225,7 +225,7 @@ def _frame(
 
 
 def _drawing(frame: _Frame, names: tuple[str, ...], legend: bool, rows: list[dict[str, Any]]) -> alt.LayerChart:
-    layers = _layers(alt.InlineData(values=rows), frame, _colour(names, legend))
+    layers = _layers(alt.InlineData(values=rows), frame, _color(names, legend))
     height = max(120, int(frame.room * 0.36)) if frame.upright else alt.Step(19)
     return alt.LayerChart(layer=layers, width=frame.room, height=height, config=LOOK)
 
@@ -255,8 +255,8 @@ def _rows(distribution: Distribution, shown: Ints, shares: bool) -> list[dict[st
         }
         if distribution.published is not None:
             candidates = float(distribution.published[index])
-            told = f"{label}: {write(candidates)} of the published candidates"
-            row |= {_PUBLISHED: candidates * scale, f"about {_PUBLISHED}": told}
+            stated = f"{label}: {write(candidates)} of the published candidates"
+            row |= {_PUBLISHED: candidates * scale, f"about {_PUBLISHED}": stated}
         if distribution.original is not None:
             true = float(distribution.original[index])
             row |= {_ORIGINAL: true * scale, f"about {_ORIGINAL}": f"{label}: {write(true)} in the original"}
@@ -302,18 +302,18 @@ class _Frame:
         return (alt.Y2 if self.upright else alt.X2)(f"{field}:Q")
 
 
-def _layers(data: alt.InlineData, frame: _Frame, colour: alt.Color) -> list[alt.Chart]:
+def _layers(data: alt.InlineData, frame: _Frame, color: alt.Color) -> list[alt.Chart]:
     base = alt.Chart(data)
 
-    def series(name: str, mark: alt.Chart, paint: alt.Color | alt.ColorValue = colour) -> alt.Chart:
+    def series(name: str, mark: alt.Chart, paint: alt.Color | alt.ColorValue = color) -> alt.Chart:
         about = alt.Description(f"about {name}:N")
         return mark.transform_calculate(series=f"'{name}'").encode(frame.names, frame.amount(name), about, paint)
 
     band = alt.RelativeBandSize(0.74)
     wide = base.mark_bar(width=band) if frame.upright else base.mark_bar(height=band)
     original = _ORIGINAL in data.values[0]
-    bars = series(_ORIGINAL, wide) if original else series(_ESTIMATE, wide, alt.ColorValue(COLOURS["wash"]))
-    whiskers = base.mark_rule(strokeWidth=1.8, color=COLOURS["estimate"]).encode(
+    bars = series(_ORIGINAL, wide) if original else series(_ESTIMATE, wide, alt.ColorValue(COLORS["wash"]))
+    whiskers = base.mark_rule(strokeWidth=1.8, color=COLORS["estimate"]).encode(
         frame.names, frame.amount("low"), frame.end("high"), alt.Description(f"about {_ESTIMATE}:N")
     )
     ticks = base.mark_tick(thickness=2.5, opacity=1, size=min(0.74 * frame.step, 26) if frame.upright else 13)
@@ -322,15 +322,15 @@ def _layers(data: alt.InlineData, frame: _Frame, colour: alt.Color) -> list[alt.
     return [bars, *published, whiskers, series(_ESTIMATE, dots)]
 
 
-_PAINT = {_ORIGINAL: COLOURS["original"], _PUBLISHED: COLOURS["published"], _ESTIMATE: COLOURS["estimate"]}
+_PAINT = {_ORIGINAL: COLORS["original"], _PUBLISHED: COLORS["published"], _ESTIMATE: COLORS["estimate"]}
 
 
-def _colour_names(distribution: Distribution) -> tuple[str, ...]:
+def _color_names(distribution: Distribution) -> tuple[str, ...]:
     there = {_ORIGINAL: distribution.original, _PUBLISHED: distribution.published, _ESTIMATE: distribution.estimate}
     return tuple(name for name in _PAINT if there[name] is not None)
 
 
-def _colour(names: tuple[str, ...], legend: bool) -> alt.Color:
-    colours = [_PAINT[name] for name in names]
+def _color(names: tuple[str, ...], legend: bool) -> alt.Color:
+    colors = [_PAINT[name] for name in names]
     shown = alt.Legend(title=None, orient="top", direction="horizontal", symbolType="square", symbolOpacity=1)
-    return alt.Color("series:N", scale=alt.Scale(domain=list(names), range=colours), legend=shown if legend else None)
+    return alt.Color("series:N", scale=alt.Scale(domain=list(names), range=colors), legend=shown if legend else None)

@@ -1,4 +1,4 @@
-"""What a chart of one attribute shows, as numbers, and its colors: known without the libraries that draw."""
+"""The numbers and colors of a chart of one attribute, without the drawing libraries."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from polyseme.kernel.arrays import Floats, Ints
 
-__all__ = ["COLOURS", "TOP", "Distribution", "drawable", "highest_share", "shown_values"]
+__all__ = ["COLORS", "TOP", "Distribution", "drawable", "highest_share", "shown_values"]
 
 
 TOP: Final = 40
@@ -82,7 +82,7 @@ def highest_share(distribution: Distribution) -> float:
     return min(5.0 * math.ceil(max(highest, 1.0) / 5.0), 100.0)
 
 
-COLOURS: Final = {
+COLORS: Final = {
     "ink": "#1b222c",
     "muted": "#5b6572",
     "rule": "#e3e6ea",

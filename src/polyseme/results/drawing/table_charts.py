@@ -72,7 +72,7 @@ def chart(estimate: Table, kind: Literal["auto", "bars", "heat"] = "auto") -> An
 
 
 def _parts(estimate: Table, axes: int) -> Iterator[Distribution]:
-    """The first attribute, for each combination of groups and of attributes beyond the first `axes`."""
+    """The first attribute for each combination of groups and attributes beyond the first `axes`."""
     inner = estimate.labels[axes:]
     for cell in range(estimate.values.shape[0]):
         said = [f"{name} = {_text(values[cell])}" for name, values in estimate.by.items()]
@@ -222,7 +222,7 @@ def _left_out(shown: int, there: int, things: str, which: str = "largest") -> li
 
 
 def _about(estimate: Table, under: Sequence[str]) -> str:
-    """The line below the title: how many records there are, how they were estimated, what the reader must know."""
+    """The line below the title: number of records, estimator, and what the reader must know."""
     return "; ".join([f"{estimate.records:,} records", f"estimator {estimate.estimator}", *under])
 
 

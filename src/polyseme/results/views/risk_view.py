@@ -152,10 +152,10 @@ def _span(band: Document) -> str:
 
 def _about(item: Document, quasi_identifiers: Sequence[str], units: str) -> _Section:
     title = f"What a class tells about {item['name']}"
-    return _Section(title, _MEASURES, _told_rows(item, units), _told_notes(item, quasi_identifiers, units))
+    return _Section(title, _MEASURES, _stated_rows(item, units), _stated_notes(item, quasi_identifiers, units))
 
 
-def _told_rows(item: Document, units: str) -> list[tuple[str, ...]]:
+def _stated_rows(item: Document, units: str) -> list[tuple[str, ...]]:
     apart = "numbers in their order" if item["ground"] == "ordered" else "all values equally far apart"
     rows: list[tuple[str, ...]] = [
         ("l", quantity(item["l"]), f"different values in the poorest class, of {count(item['values'])} in the table"),
@@ -182,7 +182,7 @@ def _share(item: Document) -> str:
     return percent(item["homogeneous_share"])
 
 
-def _told_notes(item: Document, quasi_identifiers: Sequence[str], units: str) -> tuple[str, ...]:
+def _stated_notes(item: Document, quasi_identifiers: Sequence[str], units: str) -> tuple[str, ...]:
     without = f"{count(item['missing'])} {units} have no value, which counts as one more value"
     among = f"classes are formed by the other columns: {', '.join(item['known']) or 'none'}"
     itself = among if item["name"] in quasi_identifiers else ""
@@ -190,7 +190,7 @@ def _told_notes(item: Document, quasi_identifiers: Sequence[str], units: str) ->
 
 
 def _by_gain(risk: Document) -> list[Document]:
-    """The column first without which the fewest records are unique, then without which classes are fewest."""
+    """The order of columns: fewest unique records without it first, then fewest classes."""
     return sorted(risk["columns"], key=lambda column: (column["unique_without"], column["classes_without"]))
 
 

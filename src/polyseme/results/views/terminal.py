@@ -260,9 +260,9 @@ def tradeoff_view(name: str, tried: Iterable[Tried], explain: bool = False) -> R
 
 def advice_view(advice: Tried) -> RenderableType:
     """Lines of a policy to paste, and why."""
-    told = advice.to_dict()
-    lines = [Text(f"    {plain(line)}") for line in told["policy"]]
-    return Group(Text(), _title(f"Advice for {told['attribute']}"), *lines, *_remarks(told["lines"]))
+    stated = advice.to_dict()
+    lines = [Text(f"    {plain(line)}") for line in stated["policy"]]
+    return Group(Text(), _title(f"Advice for {stated['attribute']}"), *lines, *_remarks(stated["lines"]))
 
 
 def verdict_view(
@@ -285,13 +285,13 @@ def verdict_view(
         _remarks(verdict_notes(verdict for verdict in verdicts if verdict.holds is holds), not holds)
         for holds in (False, True)
     )
-    told = [*kept, *broken, *_remarks(remarks)]
+    stated = [*kept, *broken, *_remarks(remarks)]
     closing = _closing(verdicts, learners, remarks)
-    return Group(table, *legend, *told, *_guessing(learners, explain), Text(), closing)
+    return Group(table, *legend, *stated, *_guessing(learners, explain), Text(), closing)
 
 
 def _closing(verdicts: Sequence[Verdict], learners: Mapping[str, Document], remarks: Sequence[str]) -> Text:
-    """The summary: no all-clear where an attacker exceeds the promise, or something was remarked."""
+    """The summary: no all-clear where an attacker exceeds the promise, or a remark exists."""
     failed = sum(not verdict.holds for verdict in verdicts)
     if failed:
         return Text(f"Violated: {failed} of {len(verdicts)} models.", style=_WRONG)
@@ -392,9 +392,9 @@ def _gathered(notes: Iterable[str]) -> list[str]:
     """Notes about parts of the table, each of which is said once."""
     parts: dict[str, list[str]] = {}
     for note in notes:
-        records, _, told = note.partition(_BY_THEMSELVES)
-        parts.setdefault(told or note, []).append(records if told else "")
-    return [f"{_listed(found)}{_BY_THEMSELVES}{told}" if any(found) else told for told, found in parts.items()]
+        records, _, stated = note.partition(_BY_THEMSELVES)
+        parts.setdefault(stated or note, []).append(records if stated else "")
+    return [f"{_listed(found)}{_BY_THEMSELVES}{stated}" if any(found) else stated for stated, found in parts.items()]
 
 
 def _listed(numbers: Sequence[str]) -> str:

@@ -39,7 +39,7 @@ from polyseme.tables.equivalence_classes import Counts
 
 __all__ = ["promised_in_classes"]
 
-Asked: TypeAlias = Mapping[str, Any]
+Requested: TypeAlias = Mapping[str, Any]
 
 
 def promised_in_classes(
@@ -60,17 +60,17 @@ def _least(bounds: Iterable[float | None]) -> float | None:
 # -- a guess ----------------------------------------------------------------------------------------------------------
 
 
-def _by_frequency(asked: Asked, counts: Counts) -> float | None:
+def _by_frequency(requested: Requested, counts: Counts) -> float | None:
     """1/l; for the semantic models only in the reading that counts records."""
-    if asked.get("represented", "frequency") != "frequency" or asked.get("reading", "frequency") != "frequency":
+    if requested.get("represented", "frequency") != "frequency" or requested.get("reading", "frequency") != "frequency":
         return None
-    return None if asked.get("d") == 0 else 1.0 / float(asked["l"])
+    return None if requested.get("d") == 0 else 1.0 / float(requested["l"])
 
 
-def _by_entropy(asked: Asked, counts: Counts) -> float:
+def _by_entropy(requested: Requested, counts: Counts) -> float:
     from scipy.optimize import brentq
 
-    size, goal = counts.domain_size, math.log(asked["l"]) - TOLERANCE
+    size, goal = counts.domain_size, math.log(requested["l"]) - TOLERANCE
     if goal >= math.log(size):
         return 1.0 / size
     if goal <= 0.0:
@@ -86,8 +86,8 @@ def _entropy(p: float, size: int) -> float:
     return -p * math.log(p) - rest * math.log(rest / (size - 1))
 
 
-def _by_recursion(asked: Asked, counts: Counts) -> float:
-    c, l, size = float(asked["c"]), int(asked["l"]), counts.domain_size
+def _by_recursion(requested: Requested, counts: Counts) -> float:
+    c, l, size = float(requested["c"]), int(requested["l"]), counts.domain_size
     if l == 1:
         return c
     if size < l:
@@ -96,19 +96,19 @@ def _by_recursion(asked: Asked, counts: Counts) -> float:
     return scaled / (1.0 + scaled)
 
 
-def _by_closeness(asked: Asked, counts: Counts) -> float | None:
-    return float(_whole(counts).max()) + float(asked["t"]) if asked["ground"] == "equal" else None
+def _by_closeness(requested: Requested, counts: Counts) -> float | None:
+    return float(_whole(counts).max()) + float(requested["t"]) if requested["ground"] == "equal" else None
 
 
-def _by_likeness(asked: Asked, counts: Counts) -> float:
+def _by_likeness(requested: Requested, counts: Counts) -> float:
     share = _whole(counts)
     share = share[share > 0]
-    gain = np.minimum(asked["beta"], -np.log(share)) if asked["enhanced"] else asked["beta"]
+    gain = np.minimum(requested["beta"], -np.log(share)) if requested["enhanced"] else requested["beta"]
     return float(((1.0 + gain) * share).max())
 
 
-def _by_disclosure(asked: Asked, counts: Counts) -> float:
-    return float(math.exp(min(asked["delta"], 700.0)) * _whole(counts).max())
+def _by_disclosure(requested: Requested, counts: Counts) -> float:
+    return float(math.exp(min(requested["delta"], 700.0)) * _whole(counts).max())
 
 
 def _whole(counts: Counts) -> np.ndarray:
@@ -116,12 +116,12 @@ def _whole(counts: Counts) -> np.ndarray:
     return share
 
 
-_GUESSES: Mapping[str, Callable[[Asked, Counts], float | None]] = {
+_GUESSES: Mapping[str, Callable[[Requested, Counts], float | None]] = {
     "frequency-diversity": _by_frequency,
     "diversity": _by_frequency,
     "le-diversity": _by_frequency,
     "semantic-diversity": _by_frequency,
-    "alpha-k-anonymity": lambda asked, counts: float(asked["alpha"]),
+    "alpha-k-anonymity": lambda requested, counts: float(requested["alpha"]),
     "entropy-diversity": _by_entropy,
     "recursive-diversity": _by_recursion,
     "closeness": _by_closeness,
@@ -134,16 +134,16 @@ _GUESSES: Mapping[str, Callable[[Asked, Counts], float | None]] = {
 
 
 def _alike(specs: Iterable[Spec], guess: float | None) -> tuple[float | None, float | None]:
-    """The largest distance below which values were promised not to meet, and the most that is that near to a value."""
+    """The largest promised distance, and the bound on the share of records that near a value."""
     promised: list[tuple[float, float | None]] = []
     for spec in specs:
-        asked = spec.parameters
+        requested = spec.parameters
         if spec.model.name == "le-diversity":
             # Two values are more than e apart: nothing but a value itself is nearer than the next number after e.
-            promised.append((float(np.nextafter(asked["e"], np.inf)), guess))
-        elif spec.model.name == "semantic-diversity" and asked["d"] > 0:
-            bounds = {"strict": guess, "exists": None, "frequency": 1.0 / asked["l"]}
-            promised.append((float(asked["d"]), bounds[asked["reading"]]))
+            promised.append((float(np.nextafter(requested["e"], np.inf)), guess))
+        elif spec.model.name == "semantic-diversity" and requested["d"] > 0:
+            bounds = {"strict": guess, "exists": None, "frequency": 1.0 / requested["l"]}
+            promised.append((float(requested["d"]), bounds[requested["reading"]]))
     if not promised:
         return None, None
     widest = max(d for d, _ in promised)
@@ -151,12 +151,14 @@ def _alike(specs: Iterable[Spec], guess: float | None) -> tuple[float | None, fl
 
 
 def _moved(specs: Iterable[Spec], counts: Counts, background: Background) -> tuple[float | None, Any]:
-    """The smallest t of closeness, and its ground; another ground may bound more, but one is enough to tell."""
-    asked = min((s.parameters for s in specs if s.model.name == "closeness"), key=lambda one: one["t"], default=None)
-    if asked is None:
+    """The smallest t of closeness and its ground; other grounds may bound more."""
+    requested = min(
+        (s.parameters for s in specs if s.model.name == "closeness"), key=lambda one: one["t"], default=None
+    )
+    if requested is None:
         return None, None
-    ground = ground_of(counts, background, asked["ground"])
-    return (None, None) if ground is None else (float(asked["t"]), ground)
+    ground = ground_of(counts, background, requested["ground"])
+    return (None, None) if ground is None else (float(requested["t"]), ground)
 
 
 def _struck(specs: Iterable[Spec]) -> tuple[float, int] | None:

@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 
 from polyseme.inference.likelihood import likelihood_of
-from polyseme.inference.solver import expectation_maximisation
+from polyseme.inference.solver import expectation_maximization
 from polyseme.kernel.arrays import Floats
 from polyseme.results.attackers import Finding
 from polyseme.scrutiny.attacks.scene import Scene, Shown, hit_rate, largest_share, significantly_above, uniform
@@ -46,7 +46,7 @@ def attack(scene: Scene) -> tuple[Finding, ...]:
     each = np.ones(len(truth), dtype=np.int64)
     likelihood = likelihood_of((shown.sets, helper.sets), each, (shown.mechanism, helper.mechanism))
     shape = (shown.mechanism.size, helper.mechanism.size)
-    joint = expectation_maximisation(likelihood, limit=_ROUNDS).x.reshape(shape)
+    joint = expectation_maximization(likelihood, limit=_ROUNDS).x.reshape(shape)
     right = shown.sets == truth[:, None]
     alone = shown.mechanism.weights(shown.sets)[0] * joint.sum(axis=1)[shown.sets]
     named = f"'{helper.attribute}'" if helper.attribute else "another protected attribute"

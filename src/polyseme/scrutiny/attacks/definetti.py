@@ -44,7 +44,7 @@ from polyseme.kernel.work import check_cancelled
 from polyseme.results.attackers import Finding
 from polyseme.scrutiny.attacks.scene import Everyone, Scene, hit_rate, largest_share, significantly_above, uniform
 
-__all__ = ["Learnt", "attack", "beliefs", "beliefs_of", "judged", "lacks", "levels_of"]
+__all__ = ["Learned", "attack", "beliefs", "beliefs_of", "judged", "lacks", "levels_of"]
 
 _ROUNDS = 20
 """Revisions of the beliefs; 100 change the share of right guesses by less than 0.001 (6,000 records, 4 columns)."""
@@ -124,8 +124,8 @@ class _Columns:
     def evidence(self, belief: Floats, held: Floats) -> Floats:
         """The sum of `ln P_j(q | v) / P_j(q)` for each candidate; `held` is the belief in values."""
         together = self.having @ belief.ravel()
-        told = np.log((together / self.share + self.added) / (held[self.value] + self.added))
-        return np.asarray(self.beside @ told, dtype=np.float64).reshape(belief.shape)
+        stated = np.log((together / self.share + self.added) / (held[self.value] + self.added))
+        return np.asarray(self.beside @ stated, dtype=np.float64).reshape(belief.shape)
 
 
 def beliefs(sets: Ints, mechanism: Mechanism, levels: Ints) -> Floats:
@@ -174,7 +174,7 @@ def _revised(share: Floats, inside: Floats, outside: Floats, evidence: Floats, l
 
 
 def _shares(candidates: Ints, belief: Floats, held: Floats, share: Floats, lies: bool) -> Floats:
-    """`P(v)` from the beliefs; what is not believed of a set is spread over the values outside it like before."""
+    """`P(v)` from the beliefs; the remaining belief is spread over other values as before."""
     records = belief.shape[1]
     if not lies:
         return np.asarray(held / records)
@@ -186,7 +186,7 @@ def _shares(candidates: Ints, belief: Floats, held: Floats, share: Floats, lies:
 
 
 @dataclass(frozen=True, eq=False)
-class Learnt:
+class Learned:
     """A fitted model, to be used on other records.
 
     share     `P(v)`
@@ -199,7 +199,7 @@ class Learnt:
     sure: float
 
     @classmethod
-    def from_records(cls, sets: Ints, mechanism: Mechanism, levels: Ints, counts: Sequence[int]) -> Learnt:
+    def from_records(cls, sets: Ints, mechanism: Mechanism, levels: Ints, counts: Sequence[int]) -> Learned:
         """From candidates (n, l) and levels (n, q) of untouched columns.
 
         `counts` is how many levels.
@@ -207,7 +207,7 @@ class Learnt:
         return cls.of(sets, mechanism.weights(sets), mechanism.size, levels, counts)
 
     @classmethod
-    def of(cls, sets: Ints, weights: tuple[Floats, Floats], size: int, levels: Ints, counts: Sequence[int]) -> Learnt:
+    def of(cls, sets: Ints, weights: tuple[Floats, Floats], size: int, levels: Ints, counts: Sequence[int]) -> Learned:
         """The same for a domain of `size` values, with the weights of each record's own mechanism."""
         candidates, (inside, outside) = np.ascontiguousarray(sets.T), weights
         belief = _fitted(candidates, inside, outside, size, levels)
@@ -218,21 +218,21 @@ class Learnt:
 
     def shares_of(self, levels: Ints) -> Floats:
         """How likely each value is for records with these levels, up to a factor a record: (n, F)."""
-        told = np.zeros((len(levels), len(self.share)))
+        stated = np.zeros((len(levels), len(self.share)))
         for table, level in zip(self.evidence, levels.T):
-            told += table[level]
-        shares: Floats = self.share * np.exp(told - told.max(axis=1, keepdims=True))
+            stated += table[level]
+        shares: Floats = self.share * np.exp(stated - stated.max(axis=1, keepdims=True))
         return shares
 
 
 def _evidence(candidates: Ints, belief: Floats, held: Floats, level: Ints, count: int) -> Floats:
-    """Like `_Columns.evidence` of one column, for every level and value; nothing is said of a level not seen."""
+    """`_Columns.evidence` of one column for every level and value; zero for unseen levels."""
     size, share = len(held), np.bincount(level, minlength=count) / max(len(level), 1)
     together = np.bincount((level * size + candidates).ravel(), belief.ravel(), count * size).reshape(count, size)
     seen, added = share > 0.0, _SMOOTHING * int(np.count_nonzero(share))
-    told = np.zeros((count, size))
-    told[seen] = np.log((together[seen] / share[seen, None] + added) / (held + added))
-    return told
+    stated = np.zeros((count, size))
+    stated[seen] = np.log((together[seen] / share[seen, None] + added) / (held + added))
+    return stated
 
 
 _FOLDS = 3
@@ -302,13 +302,13 @@ def judged(shown: Everyone, levels: Ints) -> tuple[Judged, float] | None:
         spaced = slice(None, None, -(-(int(kinds.max(initial=0)) + 1) // most))
         mine, kinds = rest[spaced], ranked(kinds[spaced])[1]
         teaching, others = shown.part(fit), shown.part(mine)
-        learnt = Learnt.of(teaching.sets, teaching.weights(), shown.size, levels[fit], counts)
+        learned = Learned.of(teaching.sets, teaching.weights(), shown.size, levels[fit], counts)
         first = mine[np.unique(kinds, return_index=True)[1]]
-        belief = learnt.shares_of(levels[first])
-        score = scored(belief, learnt.share, others.sets, kinds, others.strata, others.places)
+        belief = learned.shares_of(levels[first])
+        score = scored(belief, learned.share, others.sets, kinds, others.strata, others.places)
         if score is None:
             return None
         scores.append(score)
-        sure.append(learnt.sure)
+        sure.append(learned.sure)
     found = Judged.of(scores)
     return None if found is None else (found.of_draws(shown.repeats), float(np.mean(sure)))

@@ -54,7 +54,7 @@ _PARTS = 3
 
 @dataclass(frozen=True, eq=False)
 class _Block:
-    """Groups of one size: their records (m, g) and values (m, g), in no order that means anything."""
+    """Groups of one size: their records (m, g) and values (m, g), in arbitrary order."""
 
     records: Ints
     values: Ints
@@ -102,7 +102,7 @@ def _blind(within: Within) -> float:
 
 
 def _blocks(counts: Counts, members: Ints) -> list[_Block]:
-    """Groups of equal size together; `counts` and `members` number them alike, and tell of as many records."""
+    """Groups by size; `counts` and `members` number them alike and cover the same records."""
     records = np.argsort(members, kind="stable")
     values = np.repeat(counts.value, counts.count)
     starts = np.concatenate(([0], np.cumsum(counts.sizes)))
@@ -122,23 +122,23 @@ def beliefs(blocks: Sequence[_Block], features: Ints, size: int) -> list[Floats]
     found = [np.full((*block.values.shape, block.values.shape[1]), 1.0 / block.values.shape[1]) for block in blocks]
     for _ in range(_ROUNDS):
         check_cancelled()
-        told = _learnt(blocks, found, levels, size)
-        found = [_judged(block, levels, told) for block in blocks]
+        stated = _learned(blocks, found, levels, size)
+        found = [_judged(block, levels, stated) for block in blocks]
     return found
 
 
 def _useful(features: Ints) -> list[Ints]:
-    """The columns as levels from 0 on, without those that have about as many as there are records."""
+    """The columns as levels from 0, without those that have about one level per record."""
     columns = [np.unique(column, return_inverse=True)[1].ravel() for column in features.T]
     return [column for column in columns if _FEWEST * (int(column.max(initial=0)) + 1) <= len(column)]
 
 
-def _learnt(blocks: Sequence[_Block], found: Sequence[Floats], levels: Sequence[Ints], size: int) -> list[Floats]:
+def _learned(blocks: Sequence[_Block], found: Sequence[Floats], levels: Sequence[Ints], size: int) -> list[Floats]:
     """`ln P_j(q | v) / P_j(q)` of each column: (levels, F)."""
-    return [_learnt_column(blocks, found, column, size) for column in levels]
+    return [_learned_column(blocks, found, column, size) for column in levels]
 
 
-def _learnt_column(blocks: Sequence[_Block], found: Sequence[Floats], column: Ints, size: int) -> Floats:
+def _learned_column(blocks: Sequence[_Block], found: Sequence[Floats], column: Ints, size: int) -> Floats:
     count = int(column.max(initial=0)) + 1
     together, seen = np.zeros(count * size), np.zeros(count)
     for block, belief in zip(blocks, found, strict=True):
@@ -150,15 +150,15 @@ def _learnt_column(blocks: Sequence[_Block], found: Sequence[Floats], column: In
     # A level without a record here tells nothing.
     share = np.maximum(seen, np.finfo(np.float64).tiny)[:, None] / max(seen.sum(), 1.0)
     added = _SMOOTHING * count
-    told: Floats = np.log((table / share + added) / (table.sum(axis=0) + added))
-    told[seen == 0] = 0.0
-    return told
+    stated: Floats = np.log((table / share + added) / (table.sum(axis=0) + added))
+    stated[seen == 0] = 0.0
+    return stated
 
 
-def _judged(block: _Block, levels: Sequence[Ints], told: Sequence[Floats]) -> Floats:
+def _judged(block: _Block, levels: Sequence[Ints], stated: Sequence[Floats]) -> Floats:
     """Beliefs about the members of some groups, by what was learned."""
     evidence = np.zeros((*block.values.shape, block.values.shape[1]))
-    for column, table in zip(levels, told, strict=True):
+    for column, table in zip(levels, stated, strict=True):
         evidence += table[column[block.records][:, :, None], block.values[:, None, :]]
     # Scaled by the largest of each member, which changes no permutation's share.
     weight = np.exp(np.maximum(evidence - evidence.max(axis=2, keepdims=True), -600.0 / max(evidence.shape[1], 1)))
@@ -184,7 +184,7 @@ def _exact(weight: Floats) -> Floats:
 
 
 def _sums(weight: Floats) -> Floats:
-    """For each subset of the values, the weight of all ways to give them to the first members: (m, 2^g)."""
+    """For each subset of values, the weight of all assignments to the first members: (m, 2^g)."""
     groups, size = weight.shape[:2]
     sums = np.zeros((groups, 1 << size))
     sums[:, 0] = 1.0
@@ -232,24 +232,24 @@ def _confidence(blocks: Sequence[_Block], features: Ints, within: Within) -> flo
     """What one half-informed person's guesses are worth to another; see above."""
     parts = [[_Block(b.records[p::_PARTS], b.values[p::_PARTS]) for b in blocks] for p in range(_PARTS)]
     levels, size = _useful(features), within.counts.domain_size
-    told = [_told(part, features, levels, size) for part in parts]
+    stated = [_stated(part, features, levels, size) for part in parts]
     worth = 0.0
     for place, part in enumerate(parts):
         for block in part:
             if len(block.records):
                 guess, judge = (
-                    _by_value(_judged(block, levels, told[(place + step) % _PARTS]), block.values) for step in (1, 2)
+                    _by_value(_judged(block, levels, stated[(place + step) % _PARTS]), block.values) for step in (1, 2)
                 )
                 worth += _worth(_flat(guess), _flat(judge))
     return worth / int(within.counts.sizes.sum())
 
 
-def _told(part: Sequence[_Block], features: Ints, levels: Sequence[Ints], size: int) -> list[Floats]:
+def _stated(part: Sequence[_Block], features: Ints, levels: Sequence[Ints], size: int) -> list[Floats]:
     """What is learned from some of the groups alone."""
-    return _learnt(part, beliefs(part, features, size), levels, size)
+    return _learned(part, beliefs(part, features, size), levels, size)
 
 
 def _worth(guess: Floats, judge: Floats) -> float:
-    """The sum over records of what the judge thinks of the guess; of the mean, where several are equally good."""
+    """The judge's belief in the guess, summed over records; the mean over equal guesses."""
     best: Bools = guess >= guess.max(axis=1, keepdims=True) * (1.0 - 1e-9)
     return float(((judge * best).sum(axis=1) / best.sum(axis=1)).sum())

@@ -87,5 +87,5 @@ def attack(scene: Scene) -> tuple[Finding, ...]:
 
 
 def _truthful(mechanism: Mechanism) -> float:
-    """How likely a set holds the true value at all: a blind one does with probability l / F on average."""
+    """The probability that a set has the true value: l / F on average for a blind one."""
     return mechanism.p + (1.0 - mechanism.p) * mechanism.l / mechanism.size

@@ -88,7 +88,7 @@ def attack(scene: Scene) -> tuple[Finding, ...]:
 
 
 def _judged(found: Finding, promised: Finding | None, names: Sequence[str]) -> Finding:
-    """What is found by insensitive columns too; the promise is judged by quasi-identifiers alone."""
+    """The finding with insensitive columns too; the promise covers quasi-identifiers only."""
     called = f"{', '.join(names)} (published as insensitive)"
     knows = called if promised is None else f"{promised.knows}; and {called}"
     alone = {} if promised is None else {"success": promised.success, **promised.detail}

@@ -23,7 +23,7 @@ import numpy as np
 
 from polyseme.inference.counts import distinct, ranked
 from polyseme.inference.knowledge.held_out import Judged, judged_strata
-from polyseme.inference.knowledge.learned import combined, learnt_shares, most_groups, telling
+from polyseme.inference.knowledge.learned import combined, learned_shares, most_groups, telling
 from polyseme.kernel.arrays import Floats, Ints
 from polyseme.results.attackers import Finding
 from polyseme.scrutiny.attacks.scene import Everyone, Scene, largest_share, significantly_above
@@ -55,18 +55,18 @@ def attack(scene: Scene) -> tuple[Finding, ...]:
     It has no bound unless one was promised for those who learn: the promise about a guess is made for the prior.
     """
     shown, bound, truth = scene.everyone, scene.promised.learned, scene.truth
-    everybody = np.zeros(len(shown.sets), dtype=np.int64)
-    margin = learnt_shares(shown.sets, everybody, shown.strata, places=shown.places)
-    best = marginal = _guessed(shown, margin, everybody)
+    all_people = np.zeros(len(shown.sets), dtype=np.int64)
+    margin = learned_shares(shown.sets, all_people, shown.strata, places=shown.places)
+    best = marginal = _guessed(shown, margin, all_people)
     group = _groups(shown, scene.features)
     if group is not None:
-        best = _guessed(shown, learnt_shares(shown.sets, group, shown.strata, places=shown.places), group)
+        best = _guessed(shown, learned_shares(shown.sets, group, shown.strata, places=shown.places), group)
     success = best.success(truth)
     detail = {"marginal": marginal.success(truth), "groups": float(1 if group is None else group.max() + 1)}
     exceeded = False
     if truth is not None:
         exceeded = significantly_above(float((best.value == truth).sum()), len(truth), bound)
-    elif (judged := _judged(shown, everybody)) is not None:
+    elif (judged := _judged(shown, all_people)) is not None:
         detail |= {"marginal": judged.success, "confidence": best.success(None)}
         if group is not None:
             judged = _judged(shown, group) or judged
@@ -94,7 +94,7 @@ def _judged(shown: Everyone, group: Ints) -> Judged | None:
 
 
 def _groups(shown: Everyone, features: Ints | None) -> Ints | None:
-    """The group of each record; None where no column tells anything. Strata are groups in any case."""
+    """The group of each record, at least by stratum; None where no column is informative."""
     several = bool(shown.places.any())
     if features is None:
         return combined(shown.places[:, None]) if several else None
@@ -107,7 +107,7 @@ def _groups(shown: Everyone, features: Ints | None) -> Ints | None:
 
 
 def _guessed(shown: Everyone, shares: Floats, group: Ints) -> _Guess:
-    """The likeliest value of each record; where the mechanism may lie, that can be one outside the set."""
+    """The likeliest value of each record, also outside its set where the mechanism may lie."""
     cells, cell = ranked(group * len(shown.strata.members) + shown.places)
     group, place = cells // len(shown.strata.members), cells % len(shown.strata.members)
     possible = shares[group] * np.array([~member.forbids for member in shown.strata.members])[place]
@@ -127,7 +127,7 @@ def _guessed(shown: Everyone, shares: Floats, group: Ints) -> _Guess:
 
 
 def _likeliest_outside(shares: Floats, group: Ints, sets: Ints) -> tuple[Ints, Floats]:
-    """For each set, the likeliest value of its group that is not in it, and its share; 0 where all values are in it."""
+    """For each set, the likeliest value of its group outside it, and its share; 0 if none."""
     heaviest = np.argsort(-shares, axis=1, kind="stable")[:, : sets.shape[1] + 1]
     value, share = np.zeros(len(sets), dtype=np.int64), np.zeros(len(sets))
     for candidate in heaviest.T[::-1]:

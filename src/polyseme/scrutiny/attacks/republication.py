@@ -119,12 +119,12 @@ def require_same_key(columns: Sequence[Column], check: str, earlier: Manifest) -
     if not (check and earlier.key_check) or check == earlier.key_check:
         return
     again = [item for item in columns if isinstance(item, Sets) and item.name in earlier.names]
-    told = [_intersection(item, before) for item in again if isinstance(before := earlier[item.name], Sets)]
-    if told:
+    stated = [_intersection(item, before) for item in again if isinstance(before := earlier[item.name], Sets)]
+    if stated:
         hint = "give the key file of the earlier release; --accept-risk publishes all the same"
         what = (
             "the key is not that of the earlier release: an attacker who has both can intersect their sets "
-            f"({'; '.join(told)})"
+            f"({'; '.join(stated)})"
         )
         raise RiskError(Problem("key_file", what, hint))
 
@@ -169,12 +169,12 @@ def _compared(item: Sets, before: Sets, sticky: bool, earlier: Manifest, other_k
         changes = [f"{'this' if earlier.sticky else 'the earlier'} release has no sticky decoys"]
     elif earlier.uncounted and item.stratified and not changes:
         changes = ["an older program drew for each stratum by itself"]
-    told = "" if success is None else f", and is right in about {success:.0%} of the cases"
+    stated = "" if success is None else f", and is right in about {success:.0%} of the cases"
     advice = "Publish with the same key, values and promises, or do not publish it again."
     return (
         [
             f"{item.name}: sets differ from those of the earlier release ({'; '.join(changes)}): an attacker who has "
-            f"both can intersect them{told}. {advice}"
+            f"both can intersect them{stated}. {advice}"
         ]
         if changes
         else []
@@ -335,7 +335,7 @@ def _changes(column: Sets, other: Sets, check: str, before: str) -> list[str]:
 
 
 def _expected(name: str, holding: Sequence[Publication], draws: Sequence[Sets]) -> tuple[Floats, str]:
-    """The distribution of the values that an attacker can know, and its source: an estimate first."""
+    """The prior distribution that an attacker can know, and its source: an estimate first."""
     size, known = draws[0].domain.size, draws[0].attribute.distributions
     for item in reversed(holding):
         column = item.find(name)
@@ -348,7 +348,10 @@ def _expected(name: str, holding: Sequence[Publication], draws: Sequence[Sets]) 
 
 
 def _together(draws: Sequence[Sets], shares: Floats, reasons: list[str]) -> tuple[Between, Between, Between]:
-    """In the worst stratum: only the truth is left, the success over all draws, and over the most telling one."""
+    """In the worst stratum: how often only the truth is left, and the success over all draws.
+
+    Also the success over the most informative draw.
+    """
     single = _worst([_success([column], shares, key) for column in draws for key in _keys(column)])
     if len(draws) == 1:
         return Between.exactly(1.0 if draws[0].l == 1 else 0.0), single, single

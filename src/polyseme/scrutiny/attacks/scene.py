@@ -364,7 +364,7 @@ class Absent:
     records    how many there are
     expected   the share of each value among them, as a reader of the release expects it: (F,)
     whole      the share of each value among the published records, or in the original where it is at hand: (F,)
-    told       whether `expected` follows from how the method works; otherwise it is that of the published records
+    stated     whether `expected` follows from how the method works; otherwise it is that of the published records
     worst      the most that one value can have of them, as far as the release says
     truth      how many of them have each value, where the original is at hand: (F,)
     """
@@ -373,7 +373,7 @@ class Absent:
     records: int
     expected: Floats
     whole: Floats
-    told: bool
+    stated: bool
     worst: float = 1.0
     truth: Ints | None = None
 

@@ -59,8 +59,8 @@ def attack(scene: Scene) -> tuple[Finding, ...]:
     if scene.gathered is None:
         return ()
     seen = scene.gathered
-    told = seen.distinct() if seen.one_draw else seen
-    kept = told.several()
+    stated = seen.distinct() if seen.one_draw else seen
+    kept = stated.several()
     same = 1.0 - _share_of(kept, seen) if seen.one_draw else 0.0
     share = sharing(kept) if kept.groups >= FEWEST_GROUPS else 0.0
     if share <= 0.0 and same < _ONE_DRAW:
@@ -139,7 +139,7 @@ def _beside(ordered: Ints, few: Bools, step: int) -> Ints:
 
 
 def _learned(seen: Gathered) -> Floats:
-    """The distribution of the values that makes all sets likely, as an attacker who counts them finds it."""
+    """The maximum likelihood distribution of the values, as an attacker estimates it from sets."""
     shares = seen.prior.copy()
     for _ in range(_STEPS):
         check_cancelled()
@@ -152,7 +152,7 @@ def _learned(seen: Gathered) -> Floats:
 
 
 def _together(seen: Gathered, first: Ints, second: Ints, shares: Floats) -> Floats:
-    """How much likelier two sets are if they stand for one value than if for two that have nothing to do."""
+    """Likelihood ratio of two sets: one value for both against two independent values."""
     one, two = seen.sets[first], seen.sets[second]
     (more, rest), (also, other) = (
         (seen.inside[rows] - seen.outside[rows][:, None], seen.outside[rows]) for rows in (first, second)
@@ -181,8 +181,8 @@ def _guesses(seen: Gathered, doubt: float) -> tuple[Floats, Floats | None]:
     if seen.outside.any():
         return _of_groups(seen, values, score, rest)
     others = score[place.reshape(seen.sets.shape)] - inside
-    told = (1.0 - doubt) * np.exp(np.minimum(others, _LARGEST)) + doubt
-    weight = seen.prior[seen.sets] * seen.inside * told
+    stated = (1.0 - doubt) * np.exp(np.minimum(others, _LARGEST)) + doubt
+    weight = seen.prior[seen.sets] * seen.inside * stated
     sure = weight.max(axis=1) / weight.sum(axis=1)
     if seen.truth is None:
         return sure, None
@@ -190,7 +190,7 @@ def _guesses(seen: Gathered, doubt: float) -> tuple[Floats, Floats | None]:
 
 
 def _of_groups(seen: Gathered, values: Ints, score: Floats, rest: Floats) -> tuple[Floats, Floats | None]:
-    """The same where sets may lie: the value of the group is guessed, among all that stand in some set of it.
+    """The guess where sets may lie: the group's value among all candidates of its sets.
 
     values  group and code as one number, ascending
     rest    the score of all other values

@@ -75,7 +75,7 @@ def _whole(counts: Counts, distance: Distance, d: float) -> float:
     """The same guess about a person whose class is not known."""
     there = np.flatnonzero(counts.total)
     records = int(counts.total.sum())
-    everybody = Counts(
+    everyone = Counts(
         counts.attribute,
         np.array([records]),
         np.array([0]),
@@ -85,7 +85,7 @@ def _whole(counts: Counts, distance: Distance, d: float) -> float:
         counts.total,
         counts.labels,
     )
-    return float(heaviest_balls(everybody, distance, d)[0] / records)
+    return float(heaviest_balls(everyone, distance, d)[0] / records)
 
 
 def lacks(scene: Scene) -> str:

@@ -71,7 +71,7 @@ def _allowed(shown: Shown, truth: Ints) -> float:
 
 
 def _readiest(shown: Shown, posterior: Posterior) -> Floats:
-    """The posterior that the readiest member of each distinct set is the true one; ties are guessed among."""
+    """The posterior of the most likely member of each distinct set; ties are split."""
     readiness = shown.readiness.inside
     chosen = readiness >= readiness.max(axis=1, keepdims=True) * (1.0 - 1e-9)
     return np.asarray((posterior.inside * chosen).sum(axis=1) / chosen.sum(axis=1))

@@ -251,7 +251,7 @@ def _order(value: Any) -> tuple[int, float, str]:
 
 
 def _box_sums(table: Floats, low: Ints, high: Ints) -> Floats:
-    """Sums of `table` over boxes [low, high), (queries, axes), by inclusion and exclusion of prefix sums."""
+    """Sums of `table` over boxes [low, high), (queries, axes), from prefix sums."""
     prefix = np.pad(table, [(1, 0)] * table.ndim)
     for axis in range(table.ndim):
         prefix = np.cumsum(prefix, axis=axis)
@@ -282,7 +282,7 @@ def query_error(
     low = random.integers(0, shape - width + 1, size=(queries, truth.ndim))
     actual, guess = _box_sums(truth, low, low + width), _box_sums(estimate, low, low + width)
     wrong = np.abs(guess - actual)
-    asked = actual > 0.5  # counts: anything less is rounding of an empty box
-    relative = wrong[asked] / actual[asked]
+    requested = actual > 0.5  # counts: anything less is rounding of an empty box
+    relative = wrong[requested] / actual[requested]
     mean, median = (float(relative.mean()), float(np.median(relative))) if relative.size else (np.nan, np.nan)
-    return QueryError(mean, median, float(wrong.mean()), queries, int((~asked).sum()))
+    return QueryError(mean, median, float(wrong.mean()), queries, int((~requested).sum()))

@@ -123,7 +123,7 @@ def _probabilities(inputs: Floats, weights: Floats) -> Floats:
 
 
 def _line(inputs: Floats, weights: Floats, positions: Floats) -> Floats:
-    """Linear regression: the expected position in each cell, (cells,). Only the mean of a cell matters to it."""
+    """Linear regression: the expected position in each cell, (cells,), from the cells' means."""
     total = weights.sum(axis=1)
     known = total > 0
     means = weights[known] @ positions / total[known]

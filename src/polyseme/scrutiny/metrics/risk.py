@@ -154,25 +154,25 @@ def measure(
     whose = _Whose(counts, people)
     here = whose.of(kept)
     rows = int(kept.sum())
-    records, everybody = (rows, frame.height) if counts is None else (int(counts[kept].sum()), int(counts.sum()))
+    records, everyone = (rows, frame.height) if counts is None else (int(counts[kept].sum()), int(counts.sum()))
     codes = [_codes(frame[name].filter(kept)) for name in quasi_identifiers]
     key = _packed(codes, rows)
     sizes = here.sizes(key)
-    asked = iter(tracked([*quasi_identifiers, *sensitive], "exposure", "Measuring columns"))
+    requested = iter(tracked([*quasi_identifiers, *sensitive], "exposure", "Measuring columns"))
     return Risk(
         records,
-        everybody - records,
+        everyone - records,
         tuple(quasi_identifiers),
         int(sizes.min()) if records else None,
         here.unique(key),
         len(sizes),
         _bands(sizes),
-        tuple(_column(name, codes, place, here) for place, name in enumerate(islice(asked, len(codes)))),
+        tuple(_column(name, codes, place, here) for place, name in enumerate(islice(requested, len(codes)))),
         tuple(
             _among_others(frame, quasi_identifiers, name, whose)
             if name in quasi_identifiers
             else _sensitive(tuple(quasi_identifiers), key, frame[name].filter(kept), here)
-            for name in asked
+            for name in requested
         ),
         people=None if here.people is None else len(np.unique(here.people)),
     )
@@ -180,7 +180,7 @@ def measure(
 
 @dataclass(frozen=True, eq=False)
 class _Whose:
-    """What is counted of rows: the records that each stands for, or the people whose they are where that is known."""
+    """What is counted: the records of each row, or its people where these are known."""
 
     counts: Ints | None
     people: Ints | None = None
@@ -262,7 +262,7 @@ def _column(name: str, codes: Sequence[Ints], place: int, whose: _Whose) -> Colu
 
 
 def _among_others(frame: pl.DataFrame, quasi_identifiers: Sequence[str], name: str, whose: _Whose) -> SensitiveRisk:
-    """An attribute that is a quasi-identifier too is judged in the classes of the others; there `*` is a value."""
+    """The verdict on a sensitive quasi-identifier in the classes of the others; `*` is a value."""
     known = tuple(key for key in quasi_identifiers if key != name)
     kept = kept_rows(frame, known)
     key = _packed([_codes(frame[other].filter(kept)) for other in known], int(kept.sum()))
@@ -285,10 +285,10 @@ def _sensitive(
     )
     counts = classes.attributes[name]
     missing = int(counts.total[-1]) if None in counts.labels else 0
-    return _told(name, known, counts, missing, column.dtype.is_numeric() and not missing)
+    return _stated(name, known, counts, missing, column.dtype.is_numeric() and not missing)
 
 
-def _told(name: str, known: tuple[str, ...], counts: Counts, missing: int, numeric: bool) -> SensitiveRisk:
+def _stated(name: str, known: tuple[str, ...], counts: Counts, missing: int, numeric: bool) -> SensitiveRisk:
     records, ground = counts.records, Ordered() if numeric else Equal()
     if not records:
         return SensitiveRisk(name, known, 0, 0, 0, None, None, None, None, None, None, ground.name, None, 0)

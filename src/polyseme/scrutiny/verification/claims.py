@@ -48,19 +48,19 @@ def claimed(release: Release) -> Verdict | None:
     if people is None:
         return None
     smallest = int(_classes(release)[_COUNT].to_numpy().min(initial=release.manifest.records))
-    asked = _asked(release.manifest)
-    holds = asked <= people.smallest_class and (people.smallest_class <= smallest or not release.manifest.links)
+    requested = _requested(release.manifest)
+    holds = requested <= people.smallest_class and (people.smallest_class <= smallest or not release.manifest.links)
     note = f"claimed by the publisher: {people_words(people.total)}, at least {people.smallest_class:,} in a class; "
-    told = "no key is published, so that --original is needed to check it"
-    wrong = f"but {asked:,} are promised, and a class has only {smallest:,} rows"
-    worst, bound = float(people.smallest_class), float(asked)
-    return Verdict(_MODEL, None, {}, holds, worst, bound, worst - bound, note=note + (told if holds else wrong))
+    stated = "no key is published, so that --original is needed to check it"
+    wrong = f"but {requested:,} are promised, and a class has only {smallest:,} rows"
+    worst, bound = float(people.smallest_class), float(requested)
+    return Verdict(_MODEL, None, {}, holds, worst, bound, worst - bound, note=note + (stated if holds else wrong))
 
 
-def _asked(manifest: Manifest) -> int:
-    """The fewest people that a class must have by the models, unless that was not reached and accepted."""
-    asked = [model["k-anonymity"]["k"] for model in manifest.models if "k-anonymity" in model]
-    return max([1, *asked]) if "k-anonymity" not in manifest.accepted else 1
+def _requested(manifest: Manifest) -> int:
+    """The least class size of the models, unless it was not reached and accepted."""
+    requested = [model["k-anonymity"]["k"] for model in manifest.models if "k-anonymity" in model]
+    return max([1, *requested]) if "k-anonymity" not in manifest.accepted else 1
 
 
 def noted(verdicts: Sequence[Verdict], people: People | None) -> list[Verdict]:
@@ -106,20 +106,22 @@ def _verdict(people: People, found: _Found, table: _Original) -> Verdict:
 
 
 def _on_models(release: Release, found: _Found, table: _Original) -> list[Verdict]:
-    """Models about classes, by the people of the original; those of values where these are published as they are."""
+    """Verdicts of class models by people of the original; of values where these are published."""
     changed = release.manifest.applied is not None and bool(release.manifest.applied.actions)
-    told = {name for name in table.values if not changed}
-    asked = []
+    stated = {name for name in table.values if not changed}
+    requested = []
     for spec in release.manifest.models:
         ((name, parameters),) = spec.items()
-        known = parameters.get("attribute") in told if "attribute" in parameters else bool(told)
+        known = parameters.get("attribute") in stated if "attribute" in parameters else bool(stated)
         if name == "k-anonymity" or (MODELS[name].about and known):
-            asked.append(spec)
+            requested.append(spec)
     kept = found.owner >= 0
     rows = pl.DataFrame({"\0place": found.owner, **table.values}).filter(pl.Series(kept))
     background = background_of([item.attribute for item in release.manifest.columns])
     return list(
-        check_models(rows, ["\0place"], asked, sensitive=sorted(told), background=background, people=table.people[kept])
+        check_models(
+            rows, ["\0place"], requested, sensitive=sorted(stated), background=background, people=table.people[kept]
+        )
     )
 
 
@@ -127,7 +129,7 @@ def _on_models(release: Release, found: _Found, table: _Original) -> list[Verdic
 
 
 def _classes(release: Release) -> pl.DataFrame:
-    """The classes as their labels are read, suppressed records set aside, and how many rows each has."""
+    """The classes by the values of their labels, without suppressed records, and their rows."""
     links = list(release.manifest.links)
     reading, frames, numbers = Reading.by(release, links), [], []
     for batch, counts in release.counted(links or list(release.manifest.names[:1])):
@@ -292,7 +294,7 @@ def _fitting(
 
 
 def _held(label: str | None, values: pl.Series, listed: Mapping[str, Collection[str]] | None) -> Bools:
-    """Whether each value is shown with a label; one that is published as it is, with itself only."""
+    """Whether each value is covered by its label; an unchanged value only by itself."""
     if listed is None:
         return np.asarray(values.eq_missing(label).to_numpy(), dtype=np.bool_)
     return held_by(label, values, listed)
@@ -324,11 +326,11 @@ def _located(verdict: Verdict, table: ForeignTable, source: Source) -> tuple[Ver
     if seen is None or not seen.rows:
         return verdict, None
     problem = Problem.in_rows(_title(verdict), _what(verdict), "", seen, source.row_numbers)
-    told = _told(verdict, problem.seen) if problem.seen is not None else ""
-    return replace(verdict, note="; ".join(text for text in (verdict.note, told) if text)), problem
+    stated = _stated(verdict, problem.seen) if problem.seen is not None else ""
+    return replace(verdict, note="; ".join(text for text in (verdict.note, stated) if text)), problem
 
 
-def _told(verdict: Verdict, seen: Sightings) -> str:
+def _stated(verdict: Verdict, seen: Sightings) -> str:
     if not verdict.worst_classes:
         return seen.words()
     named = ", ".join(map(str, seen.rows))

@@ -53,7 +53,7 @@ from scipy.special import gammaln, logsumexp, rel_entr
 from polyseme.designs.mechanism import Mechanism
 from polyseme.inference.counts import distinct
 from polyseme.inference.likelihood import Likelihood, likelihood_of
-from polyseme.inference.solver import MATRIX_CELLS, maximise, tolerance_for
+from polyseme.inference.solver import MATRIX_CELLS, maximize, tolerance_for
 from polyseme.kernel.arrays import Bools, Floats, Ints
 from polyseme.kernel.errors import ImpossibleError
 from polyseme.kernel.randomness import SystemStream, experiment
@@ -156,7 +156,7 @@ def fitted(sets: Ints, counts: Floats, mechanism: Mechanism) -> tuple[Floats, fl
     """The shares of true values under which the sets are likeliest, and the gap per record."""
     likelihood = likelihood_of((sets,), np.ones(len(sets), dtype=np.int64), (mechanism,)).counting(counts)
     steps = _STEPS if likelihood.size <= MATRIX_CELLS else _STEPS_WITHOUT_MATRIX
-    solution = maximise(likelihood, tolerance_for(likelihood.records), steps)
+    solution = maximize(likelihood, tolerance_for(likelihood.records), steps)
     return solution.x, solution.gap
 
 
@@ -262,7 +262,7 @@ def contained_evidence(contained: Floats, mechanism: Mechanism) -> Evidence:
     if (counts < 0.0).any() or (counts[~matrix.any(axis=1)] > 0.0).any():
         return impossible(records, "some values occur more often, or less often, than any sets would allow")
     splits = _Splits(matrix, counts, (mechanism.size,))
-    solution = maximise(splits, tolerance_for(records))
+    solution = maximize(splits, tolerance_for(records))
     expected = records * splits.product(solution.x)
     lacking = 2.0 * counts.sum() * solution.gap
     found = max(deviance(counts, expected) - lacking, 0.0) / mechanism.l
@@ -403,7 +403,7 @@ def _enough(l: int) -> int:
 
 
 def _some_values(sets: Ints, drawn: Ints, mechanism: Mechanism) -> tuple[int, Ints, Ints]:
-    """How many codes there are, and both samples; of large sets, members that are not looked at are -1."""
+    """The number of codes and both samples; unchecked members of large sets are -1."""
     if mechanism.l <= _WIDE:
         return mechanism.size, sets, drawn
     # As many values as leave a set `_WIDE` members on average.

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from polyseme.designs.feasibility import heaviest_crowd
+from polyseme.designs.feasibility import heaviest_clique
 from polyseme.inference.base import Reports
 from polyseme.kernel.arrays import Bools, Ints
 from polyseme.kernel.errors import ImpossibleError, PolicyError, Problem, ReleaseError
@@ -90,12 +90,12 @@ def verify_release(
     if claim is not None:
         verdicts.append(claim)
     if release.manifest.collected is not None:
-        verdicts.append(_crowd_verdict(release.manifest.records, release.manifest.collected.minimum))
+        verdicts.append(_clique_verdict(release.manifest.records, release.manifest.collected.minimum))
     return Verification(tuple(verdicts), bool(release.manifest.seeded))
 
 
 def _unless_guessed(verdict: Verdict) -> Verdict:
-    """The candidates are as promised, but an attacker who has the seed can tell which of them are decoys."""
+    """The verdict with a note that an attacker with the seed can recompute the decoys."""
     return replace(verdict, note="; ".join(note for note in (verdict.note, SEEDED) if note))
 
 
@@ -128,7 +128,7 @@ def _models(manifest: Manifest) -> tuple[Mapping[str, Any], ...]:
     return (*manifest.models, {"k-anonymity": {"k": k}}) if stated else manifest.models
 
 
-def _crowd_verdict(records: int, minimum: int) -> Verdict:
+def _clique_verdict(records: int, minimum: int) -> Verdict:
     """No fewer reports are released than the campaign promised to its respondents."""
     distance = float(records - minimum)
     note = "what the campaign promised to those who answered"
@@ -170,7 +170,7 @@ def _forbidden(item: Sets) -> Bools:
 
 
 def _impossible_rows(release: Release, item: Sets) -> tuple[int, int, Ints]:
-    """How many records there are, how many of them show an impossible candidate, and in which rows where known."""
+    """The number of records, of those with an impossible candidate, and their rows if known."""
     strata, forbidden = item.strata, _forbidden(item)
     checked, wrong, bad = 0, 0, []
     for batch, counts in release.counted([*strata.columns, item.name]):
@@ -209,7 +209,7 @@ def _unreadable(item: Sets) -> list[Verdict]:
 
 
 def _candidates_verdict(sets: PublishedSets, l: int) -> Verdict:
-    """Whatever was promised in words, every set must have the size that the likelihood counts on: no less, no more."""
+    """Whether every set has exactly the size that the likelihood assumes."""
     verdict = replace(set_diversity.check(sets, l), model="candidates")
     larger = int(sets.counts[np.diff(sets.starts) > l].sum()) if verdict.holds else 0
     if not larger:
@@ -230,7 +230,7 @@ def _row_sets(release: Release, item: Sets) -> PublishedSets:
     return published_sets(rows, item.name, label_array(item.domain.values).to_pylist(), counts)
 
 
-def _asked(promise: Promise, item: Sets) -> Candidates | Verdict:
+def _requested(promise: Promise, item: Sets) -> Candidates | Verdict:
     """What every published set must offer; a verdict where the manifest alone decides."""
     flaw = promise.flaw(item.attribute.distance is not None)
     if flaw:
@@ -239,13 +239,13 @@ def _asked(promise: Promise, item: Sets) -> Candidates | Verdict:
 
 
 def _check_promise(promise: Promise, item: Sets, sets: PublishedSets) -> Verdict:
-    asked = _asked(promise, item)
-    if isinstance(asked, Verdict):
-        return asked
-    if asked.d is None or item.attribute.distance is None:
-        verdict = set_diversity.check(sets, asked.l)
+    requested = _requested(promise, item)
+    if isinstance(requested, Verdict):
+        return requested
+    if requested.d is None or item.attribute.distance is None:
+        verdict = set_diversity.check(sets, requested.l)
     else:
-        verdict = set_semantic_diversity.check_sets(sets, item.attribute.distance, asked.l, asked.d)
+        verdict = set_semantic_diversity.check_sets(sets, item.attribute.distance, requested.l, requested.d)
     return replace(verdict, model=promise.name, parameters=promise.given())
 
 
@@ -261,14 +261,14 @@ def _channel_verdict(promise: Promise, item: Sets) -> Verdict:
 
 
 def _long_verdicts(release: Release, item: Sets, counts: SetCounts) -> list[Verdict]:
-    """In the long form it is not known which rows belong together: classes of equal quasi-identifiers are checked."""
+    """Verdicts of the long form, by classes of equal quasi-identifiers: rows are not linked."""
     counted = {"frequency-diversity": {"l": item.mechanism.l, "attribute": item.name}}
-    asked = [(promise, _on_classes(promise, item)) for promise in item.attribute.promises]
-    found = iter(verdicts_on(release, [counted, *(spec for _, spec in asked if isinstance(spec, Mapping))]))
+    requested = [(promise, _on_classes(promise, item)) for promise in item.attribute.promises]
+    found = iter(verdicts_on(release, [counted, *(spec for _, spec in requested if isinstance(spec, Mapping))]))
     verdicts = [next(found)]
-    for promise, spec in asked:
-        told = spec if isinstance(spec, Verdict) else next(found)
-        verdicts.append(replace(told, model=promise.name, parameters=promise.given()))
+    for promise, spec in requested:
+        reported = spec if isinstance(spec, Verdict) else next(found)
+        verdicts.append(replace(reported, model=promise.name, parameters=promise.given()))
     verdicts += _unreadable(item)
     grouped = _sets_by_stratum(counts, item)
     return [*verdicts, posterior_verdict(item), _mechanism_verdict(release, item, grouped, counts)]
@@ -276,19 +276,19 @@ def _long_verdicts(release: Release, item: Sets, counts: SetCounts) -> list[Verd
 
 def _on_classes(promise: Promise, item: Sets) -> Mapping[str, Mapping[str, Any]] | Verdict:
     """What a promise asks of the classes; a verdict where the manifest alone decides."""
-    asked = _asked(promise, item)
-    if isinstance(asked, Verdict):
-        return asked
+    requested = _requested(promise, item)
+    if isinstance(requested, Verdict):
+        return requested
     # A class of many records has more values than its sets: it cannot show that these are smaller than promised.
     made = min(member.mechanism.l for member in item.strata.members)
-    if made < asked.l:
-        return _manifest_verdict(promise, item, made, asked.l, "the mechanism draws fewer candidates")
-    if asked.d is None:
-        return {"frequency-diversity": {"l": asked.l, "attribute": item.name}}
+    if made < requested.l:
+        return _manifest_verdict(promise, item, made, requested.l, "the mechanism draws fewer candidates")
+    if requested.d is None:
+        return {"frequency-diversity": {"l": requested.l, "attribute": item.name}}
     apart = item.threshold or 0.0
-    if apart < asked.d:
-        return _manifest_verdict(promise, item, apart, asked.d, "the mechanism draws them closer together")
-    return {"semantic-diversity": {"l": asked.l, "d": asked.d, "reading": "exists", "attribute": item.name}}
+    if apart < requested.d:
+        return _manifest_verdict(promise, item, apart, requested.d, "the mechanism draws them closer together")
+    return {"semantic-diversity": {"l": requested.l, "d": requested.d, "reading": "exists", "attribute": item.name}}
 
 
 def _manifest_verdict(promise: Promise, item: Sets, worst: float, bound: float, note: str) -> Verdict:
@@ -297,7 +297,7 @@ def _manifest_verdict(promise: Promise, item: Sets, worst: float, bound: float, 
 
 
 def _group_verdict(release: Release, item: Grouped) -> Verdict:
-    """All records of a group show the same values, as many as there are records: each has one of them."""
+    """Whether all records of a group show the same values, as many as there are records."""
     rows, counts = counted_frame(release, (item.group, item.name))
     if not isinstance(rows.schema[item.name], pl.List):
         return unchecked("groups", item.name, {}, "the cells are not lists of values")
@@ -348,21 +348,21 @@ def posterior_verdict(item: Sets) -> Verdict:
     each = [_worst_posterior(member) for member in members]
     reached = max(each, key=lambda found: (math.isnan(found), found))
     prior = _expected(members)
-    bound, asked = _promised_posterior(item, l), {"l": l}
+    bound, requested = _promised_posterior(item, l), {"l": l}
     if bound is None:
         known = "is too costly to compute" if math.isnan(reached) else f"is {reached:.4g}"
         design = item.strata.members[0].mechanism.design.name
         note = f"1/l = {1 / l:.4g} is not promised by the {design} design: the worst posterior under {prior} {known}"
         worst = None if math.isnan(reached) else reached
-        return Verdict("posterior", item.name, asked, True, worst, None, None, checked=len(members), note=note)
+        return Verdict("posterior", item.name, requested, True, worst, None, None, checked=len(members), note=note)
     if math.isnan(reached):
-        return unchecked("posterior", item.name, asked, "the channel in the manifest gives no posterior")
+        return unchecked("posterior", item.name, requested, "the channel in the manifest gives no posterior")
     # Where a balanced design exists, a group whose values are crowded is no excuse for another one.
     limits = [bound if member.mechanism.design.name in UNBALANCED else min(bound, 1.0 / l) for member in members]
     holds = all(found <= limit + _POSTERIOR_ROUNDING for found, limit in zip(each, limits, strict=True))
     margin = max(bound - reached, 0.0) if holds else bound - reached
     note = f"from the channel in the manifest, for {prior}"
-    return Verdict("posterior", item.name, asked, holds, reached, bound, margin, checked=len(members), note=note)
+    return Verdict("posterior", item.name, requested, holds, reached, bound, margin, checked=len(members), note=note)
 
 
 def _expected(members: Sequence[Stratum]) -> str:
@@ -386,13 +386,13 @@ def _worst_posterior(member: Stratum) -> float:
 
 
 def _promised_posterior(item: Sets, l: int) -> float | None:
-    """1/l, unless the promises name another design and the manifest says what that stands for; None for nothing."""
+    """The promised posterior: 1/l, or that of another named design; None without any."""
     designs = {member.mechanism.design.name for member in item.strata.members}
     spacing = item.attribute.promises.spacing
     named = spacing.design if spacing is not None else "balanced"
     stated = item.posterior
     if named not in UNBALANCED and "least-risk" in designs and item.attribute.conditional and stated is not None:
-        due = designs <= {named, "least-risk"} and all(map(_crowded, item.strata.members))
+        due = designs <= {named, "least-risk"} and all(map(_concentrated, item.strata.members))
         return min(_ALMOST_CERTAIN, stated) if due else min(1.0 / l, stated)
     if named not in UNBALANCED or designs != {named}:
         return 1.0 / l if stated is None else min(1.0 / l, stated)
@@ -402,24 +402,24 @@ def _promised_posterior(item: Sets, l: int) -> float | None:
     return None if stated is None or not math.isfinite(stated) else stated
 
 
-def _crowded(member: Stratum) -> bool:
-    """Whether a stratum has the design that is its due: least-risk only where a crowd of values rules 1/l out."""
+def _concentrated(member: Stratum) -> bool:
+    """Whether a stratum has its correct design: least-risk only where 1/l is impossible."""
     design, prior = member.mechanism.design, member.prior
     if design.name != "least-risk":
         return True
     return (
         prior is not None
-        and heaviest_crowd(design.structure, prior / prior.sum()).mass * design.l > 1.0 + _POSTERIOR_ROUNDING
+        and heaviest_clique(design.structure, prior / prior.sum()).mass * design.l > 1.0 + _POSTERIOR_ROUNDING
     )
 
 
 def _mechanism_verdict(release: Release, item: Sets, grouped: CountedSets | None, counts: SetCounts) -> Verdict:
     """Whether the published sets fit the channel in the manifest, and stand in random order."""
     level, repeats = level_of(release.manifest), repeats_of(release.manifest, item)
-    asked: dict[str, Any] = {"level": level} | ({"repeats": repeats} if repeats > 1.0 else {})
+    requested: dict[str, Any] = {"level": level} | ({"repeats": repeats} if repeats > 1.0 else {})
     if grouped is None:
         return unchecked(
-            "mechanism", item.name, asked, "not every cell holds as many candidates as the mechanism draws"
+            "mechanism", item.name, requested, "not every cell holds as many candidates as the mechanism draws"
         )
     with np.errstate(all="ignore"):  # weights may be anything; what is no probability is found
         drawn = together(_evidence(release, item, grouped, repeats))
@@ -431,7 +431,7 @@ def _mechanism_verdict(release: Release, item: Sets, grouped: CountedSets | None
     return Verdict(
         "mechanism",
         item.name,
-        {**asked, **drawn.parameters(), **arranged.parameters()},
+        {**requested, **drawn.parameters(), **arranged.parameters()},
         holds,
         p_value,
         level,
@@ -443,7 +443,7 @@ def _mechanism_verdict(release: Release, item: Sets, grouped: CountedSets | None
 
 
 def _arranged(release: Release, order: RowOrder, level: float) -> Evidence:
-    """The evidence of the order in which sets and rows stand; only a remark on a table of another program."""
+    """Evidence about the order of sets and rows; only a remark on a table of another program."""
     found = order_evidence(order)
     if release.manifest.seeded is not None or 2.0 * found.p_value >= level:
         return found

@@ -23,7 +23,7 @@ import numpy as np
 from polyseme.kernel.arrays import Bools, Floats, Ints
 from polyseme.kernel.errors import ImpossibleError, PolicyError
 
-__all__ = ["MATRIX_LIMIT", "Circle", "Clusters", "Distance", "Graph", "Line", "Structure", "numbers", "recognise"]
+__all__ = ["MATRIX_LIMIT", "Circle", "Clusters", "Distance", "Graph", "Line", "Structure", "numbers", "recognize"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +143,7 @@ class Distance(ABC):
         return self.between(codes[:, None], codes[None, :])
 
 
-def recognise(compatible: Bools) -> Clusters | Graph:
+def recognize(compatible: Bools) -> Clusters | Graph:
     """The simplest structure with these pairs: clusters for an equivalence, else a graph."""
     close = ~compatible
     np.fill_diagonal(close, True)
@@ -167,3 +167,7 @@ def numbers(given: Sequence[float] | Floats, expected: str) -> Floats:
     if row.ndim != 1 or not np.all(np.isfinite(row)):
         raise PolicyError(expected)
     return row
+
+
+recognise = recognize
+"""The earlier spelling, which plugins may import."""

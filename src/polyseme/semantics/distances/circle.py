@@ -90,7 +90,7 @@ class CircleDistance(Distance):
         return np.argsort(self._order).astype(np.int64)
 
     def _spacing(self, threshold: float) -> int | None:
-        """How many steps apart equally spaced values are compatible; beyond half the circle when none are."""
+        """How many steps apart equally spaced values are compatible; over half the circle if none."""
         if self._places is None:
             return None
         half = self.size // 2

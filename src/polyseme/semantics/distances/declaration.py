@@ -147,7 +147,7 @@ def _matrix(argument: Any, values: Values, folder: Folder) -> Distance:
 
 
 def _matrix_from_rows(rows: list[Row], values: Values, file: str) -> Distance:
-    """A header of labels, then one row for each of them, with or without its label in front; any order."""
+    """A header of labels, then one row per label in any order, with or without the label."""
     labels = spellings(values)
     header, body = spellings(cell.strip() for cell in rows[0][1]) if rows else [], rows[1:]
     if body and len(header) == len(body) + 1:

@@ -90,7 +90,7 @@ class Dendrogram:
 
     @cached_property
     def _steps(self) -> tuple[tuple[slice, Ints, Ints], ...]:
-        """From the deepest nodes up: the nodes of a depth, where the children of each parent begin, the parents."""
+        """From the deepest nodes up: nodes of a depth, first child of each parent, the parents."""
         steps = []
         for low, high in zip(self.starts[-2:0:-1], self.starts[:1:-1], strict=True):
             parents, first = np.unique(self.parents[low:high], return_index=True)
@@ -314,7 +314,7 @@ class Ordered(Ground):
 
 
 def _stretch(whole: Floats, prefix: Floats, level: Floats, start: Ints, stop: Ints) -> Floats:
-    """`sum |level - whole[i]|` for i from `start` to `stop - 1`, `whole` being non-decreasing with sums `prefix`."""
+    """`sum |level - whole[i]|` for i in [start, stop), `whole` sorted with sums `prefix`."""
     cross = np.clip(np.searchsorted(whole, level), start, stop)
     below = level * (cross - start) - (prefix[cross] - prefix[start])
     above = (prefix[stop] - prefix[cross]) - level * (stop - cross)

@@ -9,7 +9,7 @@ import numpy as np
 
 from polyseme.kernel.arrays import Floats, Ints
 from polyseme.kernel.errors import ImpossibleError, PolicyError
-from polyseme.semantics.distances.base import MATRIX_LIMIT, Clusters, Distance, Line, Structure, recognise
+from polyseme.semantics.distances.base import MATRIX_LIMIT, Clusters, Distance, Line, Structure, recognize
 
 __all__ = ["RULES", "DiscreteDistance", "JointDistance"]
 
@@ -89,7 +89,7 @@ class JointDistance(Distance):
                 "distance: NAME of one attribute with a tree or a line has no such limit; or join coarser values",
             )
         places = np.arange(self.size)
-        return recognise(self.compatible(places[:, None], places[None, :], threshold))
+        return recognize(self.compatible(places[:, None], places[None, :], threshold))
 
     def parameters(self) -> Mapping[str, Any]:
         stored = {

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from polyseme.kernel.arrays import Floats, Ints
 from polyseme.kernel.errors import ImpossibleError, PolicyError, nearest
 from polyseme.kernel.spelling import Label, spellings, written
-from polyseme.semantics.distances.base import MATRIX_LIMIT, Distance, Structure, recognise
+from polyseme.semantics.distances.base import MATRIX_LIMIT, Distance, Structure, recognize
 from polyseme.semantics.taxonomies import named
 
 __all__ = ["LatticeDistance"]
@@ -93,7 +93,7 @@ class LatticeDistance(Distance):
         return self._distances[left, right].astype(np.float64)
 
     def structure(self, threshold: float) -> Structure:
-        return recognise(self._distances >= threshold)
+        return recognize(self._distances >= threshold)
 
     def parameters(self) -> Mapping[str, Any]:
         return {

@@ -66,7 +66,7 @@ class LineDistance(Distance):
 
 
 def _first_far_enough(positions: Floats, threshold: float) -> Ints:
-    """For each of the sorted positions, the first later place at least `threshold` away; their number where none is.
+    """The first later place at least `threshold` away from each position; their number if none.
 
     All places are bisected at once on the difference itself. A search for `position + threshold` would round
     otherwise than the `|x - y| >= d` by which a release is checked.

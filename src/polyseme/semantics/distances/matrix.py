@@ -9,7 +9,7 @@ import numpy as np
 
 from polyseme.kernel.arrays import Bools, Floats, Ints
 from polyseme.kernel.errors import ImpossibleError, PolicyError, Problem
-from polyseme.semantics.distances.base import MATRIX_LIMIT, Distance, Structure, recognise
+from polyseme.semantics.distances.base import MATRIX_LIMIT, Distance, Structure, recognize
 
 __all__ = ["MatrixDistance", "function_distance"]
 
@@ -44,7 +44,7 @@ class MatrixDistance(Distance):
         return chosen
 
     def structure(self, threshold: float) -> Structure:
-        return recognise(self.distances >= threshold)
+        return recognize(self.distances >= threshold)
 
     def parameters(self) -> Mapping[str, Any]:
         return {"matrix": self.distances.tolist()}

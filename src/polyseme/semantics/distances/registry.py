@@ -116,7 +116,7 @@ def _joint(argument: Any, size: int) -> Distance:
 
 
 def _member(given: Any, size: int) -> Distance:
-    """The distance of one attribute of a combination; only kinds of this package can be part of one."""
+    """The distance of one attribute of a combination; only this package's kinds may be used."""
     kind = next(iter(given), "") if isinstance(given, Mapping) and len(given) == 1 else ""
     restore = {**RESTORED, "discrete": _discrete}.get(kind)
     if restore is None or kind == "joint":
@@ -155,7 +155,7 @@ class Declare(Protocol):
     """Builds the distance that a policy declares."""
 
     def __call__(self, argument: Any, values: Values, folder: Folder, /) -> Distance:
-        """The distance over `values`; `argument` is what the policy says after the kind, files are in `folder`."""
+        """The distance over `values`; `argument` is the policy's text, files are in `folder`."""
         ...
 
 

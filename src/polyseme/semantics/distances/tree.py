@@ -12,7 +12,7 @@ import numpy as np
 from polyseme.kernel.arrays import Floats, Ints
 from polyseme.kernel.errors import ImpossibleError, PolicyError, nearest
 from polyseme.kernel.spelling import spellings
-from polyseme.semantics.distances.base import MATRIX_LIMIT, Clusters, Distance, Graph, Structure, recognise
+from polyseme.semantics.distances.base import MATRIX_LIMIT, Clusters, Distance, Graph, Structure, recognize
 
 __all__ = ["Measure", "TreeDistance"]
 
@@ -183,10 +183,10 @@ class TreeDistance(Distance):
         return np.unique(own, return_inverse=True)[1].astype(np.int64)
 
     def _structure_of_paths(self, threshold: float) -> Structure:
-        """Unequal depths under `path`: values under one node are alike, so one of each is enough to look at."""
+        """The structure of unequal depths under `path`: one value per parent node is enough."""
         _, first, kind = np.unique(self.values, return_index=True, return_inverse=True)
         self._refuse_large(len(first), "nodes with values of unequal depth")
-        shape = recognise(self.between(first[:, None], first[None, :]) >= threshold)
+        shape = recognize(self.between(first[:, None], first[None, :]) >= threshold)
         if isinstance(shape, Clusters):
             return Clusters(shape.labels[kind])
         self._refuse_large(self.size, "values of unequal depth")
@@ -221,7 +221,10 @@ def _root(parents: Sequence[int], values: Sequence[int]) -> int:
 
 
 def _departure(known: Mapping[tuple[int, str], int], line: Sequence[str]) -> Iterator[int]:
-    """The node at which a path from the first node down leaves a tree, if it does; nodes above others come earlier."""
+    """The node at which a path down from the root leaves a tree, if it does.
+
+    Nodes above others come earlier.
+    """
     node = 0
     for label in line:
         if (node, label) not in known:
@@ -231,7 +234,7 @@ def _departure(known: Mapping[tuple[int, str], int], line: Sequence[str]) -> Ite
 
 
 def _lines(parents: Ints) -> tuple[Ints, Ints]:
-    """The level of each node, and its line from the root: `line[i, k]` is its ancestor at level k.
+    """The level of each node, and its line from the root: `line[i, k]` is the one at level k.
 
     Beyond its own level a node's line repeats a number that no other node has.
     """

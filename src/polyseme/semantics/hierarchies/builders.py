@@ -139,7 +139,7 @@ def _step(text: str, width: Decimal) -> int | None:
     """Of a number exactly as it is written: in binary, 0.3 would lie below three times 0.1."""
     try:
         number = Decimal(text)
-        steps = number // width  # towards zero
+        steps = number // width  # toward zero
     except InvalidOperation:  # no number, or more digits than a table can mean
         return None
     if "_" in text or not number.is_finite() or abs(steps) >= _MOST_STEPS:
@@ -374,7 +374,7 @@ def _reads_as(text: str, paths: Sequence[tuple[str, ...]]) -> bool:
 
 
 def _written_first(labels: Sequence[str]) -> list[str]:
-    """The labels of a level: a group that is written in several ways is called by the first of them."""
+    """The labels of a level: a group with several spellings is called by the first."""
     first: dict[str, str] = {}
     return [first.setdefault(name, label) for name, label in zip(spellings(labels), labels)]
 

@@ -91,7 +91,7 @@ def values_of(batches: Iterable[pl.Series]) -> ColumnValues:
 
 
 def _counted(leaves: pl.Series, done: int) -> pl.DataFrame:
-    """How often each value occurs in a piece of a column, and in which row first; so many rows came before."""
+    """How often each value occurs in a piece of a column, and its first row after an offset."""
     rows = pl.int_range(done, done + len(leaves), dtype=pl.Int64, eager=True).alias("first")
     grouped = pl.DataFrame([leaves, rows]).group_by("leaf")
     return grouped.agg(pl.len().cast(pl.Int64).alias("count"), pl.min("first"))
@@ -174,10 +174,10 @@ def _filled(found: pl.Series) -> Bools:
 
 
 def _in_range(label: str, leaves: pl.Series) -> Bools:
-    told = _RANGE.fullmatch(label)
-    if told is None:
+    stated = _RANGE.fullmatch(label)
+    if stated is None:
         return np.zeros(len(leaves), dtype=np.bool_)
-    low, high, end = told.groups()
+    low, high, end = stated.groups()
     numbers = leaves.cast(pl.Float64, strict=False)
     first, last = (pl.Series([text]).cast(pl.Float64, strict=False)[0] for text in (low, high))
     if first is None or last is None:

@@ -173,7 +173,7 @@ function results({ id }, { columns, open }) {
   const by = h(
     "select",
     { id: `by-${id}`, change: () => ask() },
-    h("option", { value: "" }, "everybody"),
+    h("option", { value: "" }, "everyone"),
     ...open.map(({ name, question }) => h("option", { value: name }, question)),
   );
   async function ask() {

@@ -130,33 +130,33 @@ export async function seal(publicKey, info, message, aad, once) {
   const agreed = await crypto.subtle.deriveBits({ name: "X25519", public: theirs }, pair.privateKey, 256);
 
   const kem = joined(bytes("KEM"), [KEM >> 8, KEM & 255]);
-  const prk = await labelledExtract(kem, new Uint8Array(), "eae_prk", new Uint8Array(agreed));
-  const shared = await labelledExpand(kem, prk, "shared_secret", joined(encapsulated, publicKey), 32);
+  const prk = await labeledExtract(kem, new Uint8Array(), "eae_prk", new Uint8Array(agreed));
+  const shared = await labeledExpand(kem, prk, "shared_secret", joined(encapsulated, publicKey), 32);
 
   const suite = joined(bytes("HPKE"), [KEM >> 8, KEM & 255], SUITE);
   const context = joined(
     [0],
-    await labelledExtract(suite, new Uint8Array(), "psk_id_hash", new Uint8Array()),
-    await labelledExtract(suite, new Uint8Array(), "info_hash", info),
+    await labeledExtract(suite, new Uint8Array(), "psk_id_hash", new Uint8Array()),
+    await labeledExtract(suite, new Uint8Array(), "info_hash", info),
   );
-  const secret = await labelledExtract(suite, shared, "secret", new Uint8Array());
-  const key = await labelledExpand(suite, secret, "key", context, 16);
-  const nonce = await labelledExpand(suite, secret, "base_nonce", context, 12);
-  const exporter = await labelledExpand(suite, secret, "exp", context, 32);
+  const secret = await labeledExtract(suite, shared, "secret", new Uint8Array());
+  const key = await labeledExpand(suite, secret, "key", context, 16);
+  const nonce = await labeledExpand(suite, secret, "base_nonce", context, 12);
+  const exporter = await labeledExpand(suite, secret, "exp", context, 32);
   return {
     encapsulated,
     ciphertext: await aes("encrypt", key, nonce, aad, message),
     /** @param {Uint8Array} label @param {number} length */
-    exported: (label, length) => labelledExpand(suite, exporter, "sec", label, length),
+    exported: (label, length) => labeledExpand(suite, exporter, "sec", label, length),
   };
 }
 
 /** @param {Uint8Array} suite @param {Uint8Array} salt @param {string} label @param {Uint8Array} secret */
-const labelledExtract = (suite, salt, label, secret) =>
+const labeledExtract = (suite, salt, label, secret) =>
   hmac(salt.length ? salt : new Uint8Array(32), joined(bytes("HPKE-v1"), suite, bytes(label), secret));
 
 /** @param {Uint8Array} suite @param {Uint8Array} key @param {string} label @param {Uint8Array} info @param {number} length */
-const labelledExpand = (suite, key, label, info, length) =>
+const labeledExpand = (suite, key, label, info, length) =>
   expand(key, joined([length >> 8, length & 255], bytes("HPKE-v1"), suite, bytes(label), info), length);
 
 /** HKDF-Expand; no more than one block of it is ever needed. @param {Uint8Array} key @param {Uint8Array} info @param {number} length */

@@ -23,7 +23,7 @@ from polyseme.kernel.work import tracked
 from polyseme.release import Release
 from polyseme.results.attackers import Finding
 from polyseme.scrutiny.attacks.audit.classes import attack_classes
-from polyseme.scrutiny.attacks.audit.records import Again, Cast, cast_all, matched_classes, united
+from polyseme.scrutiny.attacks.audit.records import Again, Target, all_targets, matched_classes, united
 from polyseme.scrutiny.attacks.audit.scenes import (
     Chosen,
     Sample,
@@ -117,18 +117,18 @@ def _attack_records(
     hidden = release.manifest.sets or release.manifest.grouped
     # In classes the release itself tells how often a guess is right; the original adds nothing.
     truth = Truth(release, original, seen, seed) if original is not None and hidden else None
-    casts = cast_all(release, seen, truth, other)
+    targets = all_targets(release, seen, truth, other)
     shared = SharedValues(release, seen, shown, truth)
-    stage = _Stage(release, seen, truth, casts, other, shared)
+    stage = _Stage(release, seen, truth, targets, other, shared)
     findings, grouped = list[Finding](), list[Finding]()
-    for cast in tracked(casts, "attributes", "Attacking attributes"):
+    for target in tracked(targets, "attributes", "Attacking attributes"):
         findings += [
-            *sorted([*stage.attack_part(cast), *stage.attack_everyone(cast)], key=_order),
-            *stage.attack_other_strata(cast),
-            *stage.attack_with_helper(cast),
-            *stage.attack_twice(cast),
+            *sorted([*stage.attack_part(target), *stage.attack_everyone(target)], key=_order),
+            *stage.attack_other_strata(target),
+            *stage.attack_with_helper(target),
+            *stage.attack_twice(target),
         ]
-        grouped += stage.attack_together(cast)
+        grouped += stage.attack_together(target)
     return (*findings, *grouped, *attack_classes(release, truth, original))
 
 
@@ -154,7 +154,7 @@ def _whole_scene(release: Release, sizes: Ints, suppressed: int, together: Ints)
 
 def _largest(release: Release, model: str) -> int | None:
     """The largest k that a model promises."""
-    return max((asked[model]["k"] for asked in release.manifest.models if model in asked), default=None)
+    return max((requested[model]["k"] for requested in release.manifest.models if model in requested), default=None)
 
 
 class _Stage:
@@ -165,24 +165,24 @@ class _Stage:
         release: Release,
         seen: Seen,
         truth: Truth | None,
-        casts: list[Cast],
+        targets: list[Target],
         other: Release | None,
         shared: SharedValues,
     ) -> None:
         self._seen, self._truth, self._shared = seen, truth, shared
-        chosen = [one for cast in casts for one in (cast.chosen, cast.whole) if one is not None]
+        chosen = [one for target in targets for one in (target.chosen, target.whole) if one is not None]
         described = united(("", one.rows) for one in chosen if one.rows is not None)
-        rows = united((*(pair for cast in casts for pair in cast.rows()), *shared.rows()))
+        rows = united((*(pair for target in targets for pair in target.rows()), *shared.rows()))
         self._drawn = Sample(release, rows, described.get(""))
         self._fresh = united(("", one.people) for one in chosen if one.rows is None and one.people is not None).get("")
-        twice = [cast.again for cast in casts if cast.again is not None]
+        twice = [target.again for target in targets if target.again is not None]
         again = united((one.part.item.name, one.others) for one in twice)
         self._again = Sample(other, again) if other is not None else None
 
-    def attack_part(self, cast: Cast) -> list[Finding]:
+    def attack_part(self, target: Target) -> list[Finding]:
         """All attacks on the sets of the attribute, in its largest stratum where it has several."""
-        part, chosen = cast.part, cast.chosen
-        who = ADVERSARIES if cast.whole is None else [name for name in ADVERSARIES if name not in _LEARNING]
+        part, chosen = target.part, target.chosen
+        who = ADVERSARIES if target.whole is None else [name for name in ADVERSARIES if name not in _LEARNING]
         scene = Scene(
             self._shown(part, chosen),
             promised_for(part),
@@ -192,46 +192,46 @@ class _Stage:
         where = "; shown for the largest stratum" if part.item.stratified else ""
         return _marked(attack(scene, who), where, chosen.measured)
 
-    def attack_everyone(self, cast: Cast) -> list[Finding]:
+    def attack_everyone(self, target: Target) -> list[Finding]:
         """Attackers who learn from all records, where the attribute has several strata."""
-        item, chosen = cast.part.item, cast.whole
+        item, chosen = target.part.item, target.whole
         if chosen is None:
             return []
         scene = Scene(
-            promised=promised_for(cast.part),
+            promised=promised_for(target.part),
             truth=None if self._truth is None or chosen.people is None else self._truth.codes[item.name][chosen.people],
             features=self._features(chosen),
             strata=published_to_all(item, chosen, self._drawn, self._seen, self._truth),
         )
         return _marked(attack(scene, _LEARNING), "", chosen.measured)
 
-    def attack_other_strata(self, cast: Cast) -> list[Finding]:
+    def attack_other_strata(self, target: Target) -> list[Finding]:
         """Attackers who exceed the promise in another stratum; exactly, without the original."""
         findings = []
-        for number, rows in cast.strata.items():
-            part = Part(cast.part.item, number)
+        for number, rows in target.strata.items():
+            part = Part(target.part.item, number)
             found = attack(Scene(self._shown(part, Chosen(rows, None, {})), promised_for(part)))
             measured = {"stratum_records": float(self._seen.inside(part).sum())}
             findings += _marked((one for one in found if one.exceeded), "; shown for another stratum", measured)
         return findings
 
-    def attack_with_helper(self, cast: Cast) -> list[Finding]:
+    def attack_with_helper(self, target: Target) -> list[Finding]:
         """The attribute guessed with the help of the one whose sets say most about it."""
-        if cast.helper is None:
+        if target.helper is None:
             return []
-        helper, chosen = cast.helper
+        helper, chosen = target.helper
         scene = Scene(
-            self._shown(cast.part, chosen),
-            promised_for(cast.part),
-            truth=self._true(cast.part, chosen),
+            self._shown(target.part, chosen),
+            promised_for(target.part),
+            truth=self._true(target.part, chosen),
             helper=self._shown(helper, chosen),
         )
-        where = "; shown for the largest strata" if cast.part.item.stratified or helper.item.stratified else ""
+        where = "; shown for the largest strata" if target.part.item.stratified or helper.item.stratified else ""
         return _marked(attack(scene, ["correlation"]), where, chosen.measured)
 
-    def attack_twice(self, cast: Cast) -> list[Finding]:
+    def attack_twice(self, target: Target) -> list[Finding]:
         """What two releases say together, about people who are in both."""
-        part, again = cast.part, cast.again
+        part, again = target.part, target.again
         if again is None:
             return []
         scene = Scene(
@@ -243,9 +243,9 @@ class _Stage:
         where = "; shown for the largest stratum" if part.item.stratified else ""
         return _marked(attack(scene, ["repetition"]), where, {"matched_records": float(len(again.rows))})
 
-    def attack_together(self, cast: Cast) -> list[Finding]:
+    def attack_together(self, target: Target) -> list[Finding]:
         """What the sets of groups say together about a value that their members share."""
-        found = self._shared.worst(cast.part.item, self._drawn.sets)
+        found = self._shared.worst(target.part.item, self._drawn.sets)
         return [] if found is None else [found]
 
     def _shown(self, part: Part, chosen: Chosen) -> Shown:

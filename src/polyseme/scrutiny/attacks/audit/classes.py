@@ -77,8 +77,8 @@ def absent_from_classes(release: Release, column: AsIs, counts: Counts, original
     whole = _whole(counts, truth)
     # A value that no published record has may be one that was left out: it counts as if one record had it.
     weights = counts.total if under is None else np.where(under, counts.total + 1.0, 0.0)
-    expected, told = weights / weights.sum(), under is not None
-    return Absent(column.name, applied.suppressed, expected, whole, told, 1.0, truth)
+    expected, stated = weights / weights.sum(), under is not None
+    return Absent(column.name, applied.suppressed, expected, whole, stated, 1.0, truth)
 
 
 def _withheld(release: Release) -> Applied | None:
@@ -157,7 +157,7 @@ def _expected(counts: Counts, structure: Structure, applied: Applied) -> Floats:
 
 
 def _evenly(kinds: Ints, total: Ints, there: Bools) -> Floats:
-    """All kinds that are there with one weight; within a kind, values as often as they are published."""
+    """All kinds that occur with equal weight; within a kind, values as often as published."""
     seen = np.where(there, np.maximum(total, 0), 0).astype(np.float64)
     sums = np.bincount(kinds, seen, int(kinds.max(initial=-1)) + 1)
     lone = np.bincount(kinds, there, len(sums))
@@ -176,7 +176,7 @@ def _full(counts: Counts, structure: Structure, literal: bool) -> Bools:
 
 
 def _full_windows(total: Ints, line: Line, groups: int) -> Bools:
-    """On a line, values are taken from one end: those before a value, and itself, have a record in every group."""
+    """Values of a line whose window of close values before them has a record in every group."""
     along = np.concatenate(([0], np.cumsum(total[line.order])))
     place = np.arange(line.size)
     first = np.searchsorted(line.ahead, place, side="right")
@@ -197,7 +197,7 @@ def _incompatible(counts: Counts, structure: Structure) -> Bools:
 
 
 def _under_rules(models: Sequence[Mapping[str, Any]], column: AsIs, counts: Counts) -> Bools | None:
-    """The values that a suppressed record can have where only rules were asked for; None where all are possible."""
+    """The values that rules allow a suppressed record; None where all are possible."""
     if not models or any(set(model) != {"semantic-rules"} for model in models):
         return None
     rules = [rule for model in models for rule in read_rules(list(model["semantic-rules"]["rules"]))]
@@ -256,7 +256,7 @@ def _refused(column: AsIs | Grouped) -> ReleaseError:
 
 
 def _counts(release: Release, column: AsIs, classes: Ints) -> Counts:
-    """How often each value occurs in each class, in codes of the domain, or of the values that occur."""
+    """How often each value occurs in each class, in codes of the domain or of occurring values."""
     domain = column.attribute.domain
     values = pl.concat([as_series(batch.column(0)) for batch in release.batches([column.name])])
     once = pl.repeat(1, len(values), eager=True)
@@ -306,9 +306,9 @@ def _attack_groups(release: Release, column: Grouped, truth: Truth | None, origi
     findings = list(attack(_scene(release, column, counts, "group")))
     if groups.matched:
         rows = groups.some()
-        told = _members(release, column, rows, groups.of(rows), truth)
-        found = attack(told.scene(column), ["definetti"])
-        findings += [replace(one, detail={**one.detail, **told.measured}) for one in found]
+        stated = _members(release, column, rows, groups.of(rows), truth)
+        found = attack(stated.scene(column), ["definetti"])
+        findings += [replace(one, detail={**one.detail, **stated.measured}) for one in found]
     return [*findings, *_attack_absent(release, column, counts, original)]
 
 
@@ -344,7 +344,7 @@ class _Members:
 
 
 def _members(release: Release, column: Grouped, rows: Ints, groups: _Groups, truth: Truth | None) -> _Members:
-    """The records as they were published, those who can be recognized with the truth; or others in their places."""
+    """Records as published, with the truth for recognizable ones; or others in their places."""
     if truth is None:
         return _Members(groups, _features(release, rows), None, {})
     true = truth.of_rows(column.name, rows)
@@ -367,7 +367,7 @@ def _features_of(truth: Truth, people: Ints) -> Ints | None:
 
 
 def _in_their_places(groups: _Groups, codes: Ints) -> Ints | None:
-    """For each value of each group, a record of the original that has it; None where too few have.
+    """For each value of each group, an original record that has it; None where too few have.
 
     Groups are made from sensitive values alone: who of those with a value is in which group is left to chance.
     """

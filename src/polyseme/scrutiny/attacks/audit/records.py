@@ -32,7 +32,7 @@ from polyseme.tables.equivalence_classes import SUPPRESSED, Classes
 from polyseme.tables.io.source import Source
 from polyseme.tables.people import people_fitting
 
-__all__ = ["Again", "Cast", "cast_all", "matched_classes", "population_of_release", "united"]
+__all__ = ["Again", "Target", "all_targets", "matched_classes", "population_of_release", "united"]
 
 _COUNT = "\0count"
 
@@ -96,7 +96,7 @@ class Again:
 
 
 @dataclass(frozen=True, eq=False)
-class Cast:
+class Target:
     """Who is shown to the attackers of one attribute.
 
     part    the attribute and its largest stratum
@@ -125,17 +125,17 @@ class Cast:
             yield self.helper[0].item.name, self.helper[1].rows
 
 
-def cast_all(release: Release, seen: Seen, truth: Truth | None, other: Release | None) -> list[Cast]:
+def all_targets(release: Release, seen: Seen, truth: Truth | None, other: Release | None) -> list[Target]:
     """The records of the attacks on each protected attribute."""
     twice = _in_both(release, seen, other) if other is not None else None
     parts = [largest_part(item, seen) for item in release.manifest.sets]
     helpers = _helpers(parts, truth) if truth is not None else {}
-    casts = []
+    targets = []
     for part in parts:
         helper = helpers.get(part.item.name)
         both = choose((part, helper), seen, truth) if helper is not None else None
-        casts.append(
-            Cast(
+        targets.append(
+            Target(
                 part,
                 choose([part], seen, truth),
                 choose_all(part.item, seen, truth),
@@ -144,7 +144,7 @@ def cast_all(release: Release, seen: Seen, truth: Truth | None, other: Release |
                 _again(release, part, seen, other, twice) if other is not None and twice is not None else None,
             )
         )
-    return casts
+    return targets
 
 
 def united(rows: Iterable[tuple[str, Ints]]) -> dict[str, Ints]:
@@ -208,11 +208,11 @@ def _helpers(parts: Sequence[Part], truth: Truth) -> dict[str, Part]:
     sizes = [part.stratum.mechanism.size for part in parts]
     found = {}
     for mine, part in enumerate(parts):
-        told = {
+        stated = {
             other: information(values[mine][:, None], sizes[mine], sets[other], sizes[other])
             for other in range(len(parts))
             if other != mine and sizes[mine] * sizes[other] <= LARGEST_TABLE
         }
-        if told:
-            found[part.item.name] = parts[max(told, key=told.__getitem__)]
+        if stated:
+            found[part.item.name] = parts[max(stated, key=stated.__getitem__)]
     return found

@@ -301,7 +301,7 @@ def _shows_all(release: Release) -> bool:
 
 
 def _require_released(release: Release, original: str, truth: Truth, seen: Seen) -> None:
-    """Raise where a table cannot be what was released: success against the values of other people means nothing.
+    """Raise where a table cannot be the original: success against other people's values is void.
 
     It may hold more people than the release does.
     """

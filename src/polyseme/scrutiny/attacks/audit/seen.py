@@ -170,10 +170,10 @@ def counted_classes(release: Release) -> tuple[Ints, int]:
     for batch, counts in release.counted(links):
         each = np.ones(batch.num_rows, dtype=np.int64) if counts is None else counts
         texts = reading.texts(reading.columns(batch))
-        told = texts.select(~_suppressed(links)).to_series().to_numpy()
-        prints.append(fingerprints(texts)[told])
-        numbers.append(each[told])
-        suppressed += int(each[~told].sum())
+        stated = texts.select(~_suppressed(links)).to_series().to_numpy()
+        prints.append(fingerprints(texts)[stated])
+        numbers.append(each[stated])
+        suppressed += int(each[~stated].sum())
     return class_sizes(np.concatenate(prints), np.concatenate(numbers)), suppressed
 
 
@@ -225,13 +225,13 @@ def memory_of(reading: Reading, columns: pl.DataFrame, links: Sequence[str], rel
 
 
 def _linked(texts: pl.DataFrame, release: Release) -> Fingerprints:
-    """Fingerprints of all untouched columns; nothing where none is insensitive, or an original lacks some."""
+    """Fingerprints of all untouched columns; empty if none is insensitive or one is absent."""
     whole = insensitive(release) and set(untouched(release)) <= set(texts.columns)
     return fingerprints(texts) if whole else np.zeros(0, dtype=np.uint64)
 
 
 def _places(item: Sets, columns: pl.DataFrame) -> Ints:
-    """The stratum of each record; not known of an original where conditions are about generalized columns."""
+    """The stratum of each record; unknown where conditions use generalized columns."""
     if not set(item.strata.columns) <= set(columns.columns):
         return np.full(columns.height, -1, dtype=np.int16)
     return item.strata.places(columns.to_dict(), columns.height).astype(np.int16)

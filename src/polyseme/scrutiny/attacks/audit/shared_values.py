@@ -172,8 +172,8 @@ class _Known:
     def _elsewhere(self, item: Sets, truth: Truth) -> Iterator[_Grouped]:
         if item.name not in self._tried:
             codes = truth.codes[item.name].astype(np.int64)
-            told = {name: agreement(group, codes) for name, group in self._others.items()}
-            found = {name: one.kappa for name, one in told.items() if one.telling}
+            stated = {name: agreement(group, codes) for name, group in self._others.items()}
+            found = {name: one.kappa for name, one in stated.items() if one.telling}
             self._tried[item.name] = sorted(found, key=found.__getitem__, reverse=True)[:_TRIED]
         for name in self._tried[item.name]:
             if name not in self._recognized:
@@ -184,7 +184,7 @@ class _Known:
 
     @property
     def _original(self) -> Prints:
-        """The published columns in the original, where they show what it shows; rows are numbers of people."""
+        """The published columns in the original, where they show the same; rows are people."""
         return {} if self.truth is None else self.truth.columns
 
     @cached_property
@@ -208,7 +208,7 @@ class _Known:
 
 
 def _of_groups(labels: Fingerprints, original: Fingerprints, codes: Ints) -> Ints:
-    """The value that all members of each group have in the original; -1 where they differ, or there is no such group.
+    """The value shared by all members of a group in the original; -1 where they differ.
 
     labels  of the groups, ascending
     """
@@ -241,10 +241,10 @@ def shared_remarks(
     if manifest.form != "set" or not manifest.sets:
         return ()
     columns = dict.fromkeys(item.shared_by for item in manifest.sets if item.shared_by)
-    told = [_linked(release, column) for column in columns]
+    stated = [_linked(release, column) for column in columns]
     if findings is None and manifest.records <= _RECORDS:
         findings = _put_together(release, Memory.of(release) if memory is None else memory, drawn)
-    return (*told, *(_shared(one) for one in findings or () if one.attack == "shared-value" and one.exceeded))
+    return (*stated, *(_shared(one) for one in findings or () if one.attack == "shared-value" and one.exceeded))
 
 
 def _put_together(release: Release, memory: Memory, drawn: Drawn | None) -> list[Finding]:

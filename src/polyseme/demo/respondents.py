@@ -43,7 +43,7 @@ from polyseme.verbs.evaluate import evaluate
 from polyseme.verbs.report import report
 from polyseme.verbs.verify import verify
 
-__all__ = ["CROWD_POLICY", "CROWD_QUESTIONS", "answer_on_the_page", "no_browser", "run_crowd"]
+__all__ = ["RESPONDENTS_POLICY", "RESPONDENTS_QUESTIONS", "answer_on_the_page", "no_browser", "run_respondents"]
 
 _PATIENCE = 30_000
 """Milliseconds for a step that takes one second on an idle machine."""
@@ -96,7 +96,7 @@ def _choose(page: Any, number: int, code: int | None) -> None:
         page.select_option(f"#q{number}-list", str(code))
 
 
-CROWD_POLICY: Final = f"""\
+RESPONDENTS_POLICY: Final = f"""\
 # Each person's income is sent as 2 classes, at least 2 classes apart. No prior is declared: what the sets protect then
 # relies on no statistics that a device could not check.
 about: {{title: Invented incomes, publisher: The Polyseme demo, version: 1}}   # at the head of the report
@@ -111,7 +111,7 @@ attributes:
 """
 """Devices need to know which answers there are. Incomes by sex and age are too uneven for a prior on devices."""
 
-CROWD_QUESTIONS: Final = """\
+RESPONDENTS_QUESTIONS: Final = """\
 name: incomes
 languages: [en, de]
 title: {en: Incomes in our town, de: Einkommen in unserer Stadt}
@@ -148,7 +148,7 @@ _CONTENTS = (
 )
 
 
-def run_crowd(
+def run_respondents(
     out: Path, devices: int = 3_000, overwrite: bool = False, cancellation: Cancellation | None = None
 ) -> Iterator[str]:
     """Leave a campaign, its store, release and report in `out`; say what happens."""
@@ -166,8 +166,8 @@ def run_crowd(
 
 
 def _campaign(folder: Path, devices: int) -> Campaign:
-    (folder / "policy.yaml").write_text(CROWD_POLICY, encoding="utf-8")
-    (folder / "questions.yaml").write_text(CROWD_QUESTIONS % devices, encoding="utf-8")
+    (folder / "policy.yaml").write_text(RESPONDENTS_POLICY, encoding="utf-8")
+    (folder / "questions.yaml").write_text(RESPONDENTS_QUESTIONS % devices, encoding="utf-8")
     made = make_campaign(Policy.load(folder / "policy.yaml"), folder / "questions.yaml")
     write_campaign(made.campaign, folder / "campaign")
     return made.campaign
@@ -213,7 +213,7 @@ def _on_a_page(campaign: Campaign, url: str, record: Mapping[str, object]) -> It
 def _send(
     campaign: Campaign, url: str, people: Sequence[Mapping[str, object]], cancellation: Cancellation
 ) -> Counter[int]:
-    """How often the collector gave each answer; every fiftieth device sends twice, as after a lost answer."""
+    """How often the collector gave each answer; every fiftieth device sends twice."""
     way = Direct()
 
     def one(number: int) -> list[int]:
@@ -239,7 +239,7 @@ def _until_stored(way: Direct, url: str, body: bytes) -> int:
 
 @contextlib.contextmanager
 def _collector(address: str) -> Iterator[str]:
-    """A collector in a process of its own, on free ports of this machine; the address of its public listener."""
+    """Start a collector in its own process on free local ports; the address for respondents."""
     command = [sys.executable, "-m", "polyseme", "collect", "serve", "--store", address, "--port", "0"]
     command += ["--admin-port", "0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, env={**os.environ, "PYTHONUNBUFFERED": "1"}) as process:  # noqa: S603
