@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from polyseme.results.ledger import Ledger as Ledger
     from polyseme.results.plan import Plan as Plan
     from polyseme.results.prior import Prior as Prior
+    from polyseme.results.regression import Regression as Regression
     from polyseme.results.risk import Risk as Risk
     from polyseme.results.verification import Evaluation as Evaluation
     from polyseme.results.verification import Verification as Verification
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from polyseme.verbs.plan import plan as plan
     from polyseme.verbs.prior import prior_from_release as prior_from_release
     from polyseme.verbs.prior import prior_from_table as prior_from_table
+    from polyseme.verbs.regress import regress as regress
     from polyseme.verbs.report import report as report
     from polyseme.verbs.risk import risk as risk
     from polyseme.verbs.save import save as save
@@ -70,6 +72,7 @@ _NAMES = {
     "results.ledger": "Exposure Exposures Ledger",
     "results.plan": "Plan",
     "results.prior": "Prior",
+    "results.regression": "Regression",
     "results.risk": "Risk",
     "results.verification": "Evaluation Verification",
     "verbs.adopt": "adopt",
@@ -81,6 +84,7 @@ _NAMES = {
     "verbs.ledger": "exposures record",
     "verbs.plan": "plan",
     "verbs.prior": "prior_from_release prior_from_table",
+    "verbs.regress": "regress",
     "verbs.report": "report",
     "verbs.risk": "risk",
     "verbs.save": "save",

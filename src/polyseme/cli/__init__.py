@@ -30,6 +30,7 @@ COMMANDS = {
     "verify": "Check every promise of a release, or of any table.",
     "risk": "Measure what k, l and t a table has, without a policy.",
     "estimate": "Recover a cross-tabulation of the true values, with intervals.",
+    "regress": "Fit a regression on open and protected columns, with intervals.",
     "attack": "Run the attacks against a release.",
     "evaluate": "Measure how much information a release lost, given the original.",
     "report": "Write one self-contained page about a release.",

@@ -20,7 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from polyseme.models.base import Verdict
-from polyseme.results.views.formats import count, plain
+from polyseme.results.views.formats import count, plain, quantity
 from polyseme.results.views.plan_tables import (
     NO_LEARNERS,
     PLAN_HEAD,
@@ -82,6 +82,7 @@ __all__ = [
     "items",
     "learning_view",
     "plan_view",
+    "regression_view",
     "remarks",
     "titled_view",
     "tradeoff_view",
@@ -386,6 +387,18 @@ def estimate_view(estimate: Estimated) -> RenderableType:
     unit = "number of records" if estimate.weight is None else f"sum of {plain(estimate.weight)}"
     legend = _legend([ESTIMATED.format(what=unit, level=f"{100 * estimate.level:g}%")])
     return Group(title, _with_bars(head, rows, values), *rest, *legend, *_remarks(_gathered(estimate.notes)))
+
+
+def regression_view(headline: str, columns: Mapping[str, Sequence[object]], notes: Iterable[str]) -> RenderableType:
+    """The terms of a regression with their intervals."""
+    head = [(plain(name), name != "term") for name in columns]
+    rows = [
+        (plain(term), *(quantity(float(number), 4) for number in numbers[:-1]), count(float(numbers[-1])))
+        for term, *numbers in zip(*columns.values())
+    ]
+    first, *more = headline.splitlines()
+    legend = _legend(["worth: the number of open records that would be as precise"])
+    return Group(_title(first), *(Text(plain(line)) for line in more), _table(head, rows), *legend, *_remarks(notes))
 
 
 def _gathered(notes: Iterable[str]) -> list[str]:

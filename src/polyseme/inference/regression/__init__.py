@@ -1,0 +1,1 @@
+"""Regression on the sets of a release: formulas, corrected scores and working distributions."""

@@ -1,0 +1,55 @@
+"""`regress`: coefficients of a regression on open and protected columns, with intervals."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Never
+
+from polyseme.inference.base import refuse_unknown
+from polyseme.inference.regression.records import RegressOptions, regression_of
+from polyseme.inference.regression.scores import Family
+from polyseme.kernel.work import verb
+from polyseme.publishing.inputs import release_given
+from polyseme.release import Release
+from polyseme.results.regression import Regression
+from polyseme.results.table import Population
+
+__all__ = ["regress"]
+
+_log = logging.getLogger(__name__)
+
+
+@verb(read=1, fit=4)
+def regress(
+    release: Release | str | Path,
+    formula: str,
+    *,
+    family: Family = "linear",
+    where: str | None = None,
+    positions: Mapping[str, Sequence[float] | Mapping[str, float]] | None = None,
+    population: Population = "super",
+    level: float = 0.95,
+    cluster: str | None = None,
+    unweighted: bool = False,
+    **unknown: Never,
+) -> Regression:
+    """The coefficients of a regression, by corrected scores.
+
+    No distribution of the protected values is assumed, whether they are the outcome, terms, or both.
+
+    formula     such as "y ~ income + age*sex": terms, `a:b`, `C(x)`, `I(x**2)`, `income >= 50`, `disease == "flu"`
+    family      "linear", "logistic", "poisson" or "multinomial"
+    where       a condition on the records, such as 'age >= 30 and sex == "f"'
+    positions   numbers for the values of attributes: in the order of the domain, or by label
+    population  "super": the population the records were drawn from; "finite": the people in the table
+    level       of the intervals
+    cluster     a column that tells people with several records apart: errors are counted by person
+    unweighted  count the records also where the release has survey weights
+    """
+    refuse_unknown(unknown)
+    options = RegressOptions(family, where, positions, population, level, cluster, unweighted)
+    found = regression_of(release_given(release), formula, options)
+    _log.info("regress: %d terms, %d records", len(found.terms), found.records)
+    return found
