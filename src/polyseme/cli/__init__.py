@@ -1,4 +1,4 @@
-"""The command line: the library in another skin, one file a command.
+"""The command line: the library in another skin, one file a command, and `tools` for small ones.
 
 A command's module is imported only when the command runs, so `polyseme --help` answers at once.
 Exit codes: 0 done or holds, 1 a model is violated, 2 invalid input, 3 our own fault.
@@ -47,6 +47,8 @@ COMMANDS = {
     "completion": "Print the completion script for a shell.",
 }
 
+_TOOLS = ("completion", "demo", "key", "rules", "taxonomy")
+
 
 class LazyGroup(click.Group):
     """Knows the commands' names and first lines; imports one when it is called."""
@@ -57,7 +59,10 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
-        command = importlib.import_module(f"polyseme.cli.{name}").command
+        if name in _TOOLS:
+            command = getattr(importlib.import_module("polyseme.cli.tools"), f"{name}_command")
+        else:
+            command = importlib.import_module(f"polyseme.cli.{name}").command
         if not isinstance(command, click.Command):
             raise TypeError(f"polyseme.cli.{name} has no command")
         return command

@@ -21,8 +21,7 @@ import polars as pl
 import pyarrow as pa
 
 from polyseme.engines.checks import DRAWS, GROUPS, PEOPLE, SETS, BatchTally, Fulfilled, Print, Problems
-from polyseme.kernel.arrays import Bools, Ints, arrow
-from polyseme.kernel.marks import MISSING, UNSEEN
+from polyseme.kernel.arrays import MISSING, UNSEEN, Bools, Ints, arrow
 from polyseme.kernel.randomness import RecordStream, StickyStream
 from polyseme.release import Column, Sets
 from polyseme.strata import Found, Stratum

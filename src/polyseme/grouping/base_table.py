@@ -21,9 +21,8 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from polyseme.kernel.arrays import Bools, Ints, arrow
+from polyseme.kernel.arrays import MISSING, UNSEEN, Bools, Ints, arrow
 from polyseme.kernel.errors import PolicyError, Problem, TableError, numbered
-from polyseme.kernel.marks import MISSING, UNSEEN
 from polyseme.kernel.sightings import Sightings
 from polyseme.kernel.spelling import spelled
 from polyseme.methods.microdata import Ladder, Microdata, Sensitive

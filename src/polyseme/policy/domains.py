@@ -20,9 +20,8 @@ from typing import Any, cast
 import numpy as np
 import polars as pl
 
-from polyseme.kernel.arrays import Bools, Floats, Ints
+from polyseme.kernel.arrays import Bools, Floats, Ints, period_labels
 from polyseme.kernel.documents import Reader
-from polyseme.kernel.marks import period_labels
 from polyseme.kernel.spelling import Label, different, spelling, spellings
 from polyseme.policy import Policy
 from polyseme.policy.attributes import AttributePolicy, AutomaticBins, PeriodRange

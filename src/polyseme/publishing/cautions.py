@@ -16,8 +16,8 @@ import polars as pl
 from polyseme.engines.batch import Job
 from polyseme.engines.checks import Fulfilled, Problems, absent_values, unfulfilled
 from polyseme.engines.run import Outcome
+from polyseme.kernel.arrays import MISSING
 from polyseme.kernel.errors import PolicyError, Problem, TableError, numbered
-from polyseme.kernel.marks import MISSING
 from polyseme.policy import PROTECT_HINT, Policy
 from polyseme.policy.priors import kept_columns
 from polyseme.policy.resolution import match_columns

@@ -11,9 +11,8 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from polyseme.kernel.arrays import Ints, arrow
+from polyseme.kernel.arrays import MISSING, UNSEEN, Ints, arrow, period_labels
 from polyseme.kernel.errors import Problem, TableError
-from polyseme.kernel.marks import MISSING, UNSEEN, period_labels
 from polyseme.kernel.spelling import Label, spelled, spellings, written
 from polyseme.schema import Bins, Domain, Missing, Periods
 

@@ -14,8 +14,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from polyseme.kernel.arrays import Bools, Ints, arrow
-from polyseme.kernel.marks import MISSING
+from polyseme.kernel.arrays import MISSING, Bools, Ints, arrow
 from polyseme.schema import Attribute, Domain
 from polyseme.tables.codes import as_series, encode
 from polyseme.tables.io.source import CountedRows, Part, Source, Wrapped

@@ -21,9 +21,8 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from polyseme.kernel.arrays import Bools, Floats, Ints
+from polyseme.kernel.arrays import UNSEEN, Bools, Floats, Ints, period_labels
 from polyseme.kernel.errors import Problem, TableError, numbered
-from polyseme.kernel.marks import UNSEEN, period_labels
 from polyseme.kernel.randomness import SystemStream
 from polyseme.kernel.sightings import Sightings
 from polyseme.kernel.spelling import spelled, spelled_key

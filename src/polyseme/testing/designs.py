@@ -20,8 +20,7 @@ from scipy.stats import chi2
 from polyseme.designs import Design, SetDistribution, design_from
 from polyseme.kernel.arrays import Floats, Ints
 from polyseme.kernel.randomness import experiment
-from polyseme.testing.distances import compatible_pairs
-from polyseme.testing.laws import agree, hold
+from polyseme.testing.distances import agree, compatible_pairs, hold
 
 __all__ = [
     "RECORDS",

@@ -1,24 +1,28 @@
-"""Laws of distances, judged on every pair of values: for domains of up to some hundred."""
+"""Laws of distances, judged on every pair of values, and how a broken law is reported.
+
+For domains of up to some hundred values.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from polyseme.kernel.arrays import Bools, Floats
+from polyseme.kernel.arrays import Bools, Floats, Ints
 from polyseme.kernel.randomness import experiment
 from polyseme.semantics.distances import Distance, distance_from
 from polyseme.semantics.distances.base import Circle, Clusters, Graph, Line, Structure
-from polyseme.testing.laws import agree, hold
 
 __all__ = [
+    "agree",
     "broadcasts",
     "check_distance",
     "compatible_pairs",
     "finds_clusters",
+    "hold",
     "ignores_the_order_of_values",
     "is_a_distance",
     "pairs",
@@ -28,6 +32,7 @@ __all__ = [
     "thresholds",
 ]
 
+Numbers: TypeAlias = Floats | Ints | Bools | Sequence[float] | float
 Restore = Callable[[Mapping[str, Any], int], Distance]
 
 
@@ -166,3 +171,23 @@ def compatible_pairs(structure: Structure) -> Bools:
         matrix = structure.compatible.copy()
     np.fill_diagonal(matrix, False)
     return matrix
+
+
+def hold(kept: bool | np.bool_, law: str) -> None:
+    """Raise unless the law was kept.
+
+    >>> hold(1 > 2, "one is more than two")
+    Traceback (most recent call last):
+    AssertionError: broken law: one is more than two
+    """
+    if not kept:
+        raise AssertionError(f"broken law: {law}")
+
+
+def agree(found: Numbers, expected: Numbers, law: str, *, rtol: float = 0.0, atol: float = 0.0) -> None:
+    """Raise unless two arrays are equal, or as near as the tolerances say."""
+    if rtol or atol:
+        one, other = (np.asarray(numbers, dtype=np.float64) for numbers in (found, expected))
+        np.testing.assert_allclose(one, other, rtol=rtol, atol=atol, err_msg=f"broken law: {law}")
+    else:
+        np.testing.assert_array_equal(found, expected, err_msg=f"broken law: {law}")

@@ -16,7 +16,7 @@ from polyseme.kernel.arrays import Floats, Ints
 from polyseme.kernel.randomness import experiment
 from polyseme.semantics.distances import LineDistance
 from polyseme.semantics.distances.base import Circle, Clusters, Graph
-from polyseme.testing.laws import agree, hold
+from polyseme.testing.distances import agree, hold
 
 __all__ = [
     "MECHANISMS",

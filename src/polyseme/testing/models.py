@@ -13,7 +13,7 @@ from polyseme.kernel.randomness import experiment
 from polyseme.models import Background, Model, Verdict, check_models
 from polyseme.models.registry import spec_of
 from polyseme.semantics.distances import LineDistance
-from polyseme.testing.laws import agree, hold
+from polyseme.testing.distances import agree, hold
 
 __all__ = [
     "background",

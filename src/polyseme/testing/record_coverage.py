@@ -6,6 +6,9 @@ itself, so that it can have a weight, share its set with other records of a pers
 In weighted tables, weights are lognormal, and may lean on the value. About the people in a table, these and their
 weights stay the same and only sets are redrawn; about a population, people and weights are redrawn too, and the truth
 is what they are expected to add up to.
+
+Regressions are fitted to the same kind of records. One truth is the coefficients that the people are drawn with, the
+other those of a fit to the true values of the people in the table.
 """
 
 from __future__ import annotations
@@ -17,19 +20,35 @@ from types import MappingProxyType
 
 import numpy as np
 from numpy.random import Generator
+from scipy import special
 
 from polyseme.designs import make_design
 from polyseme.designs.mechanism import Mechanism
 from polyseme.inference.base import EstimateOptions, Reports
 from polyseme.inference.counts import Part, merged
+from polyseme.inference.regression import FormulaDesign
+from polyseme.inference.regression.formula import Frame, Variable, parse_formula
+from polyseme.inference.regression.scores import Family, Fitted, NoRoot, ScoreData, fit_scores
+from polyseme.inference.regression.working import SetScores, fitted_shares
 from polyseme.inference.sets.estimate import Estimate, estimate_parts
 from polyseme.kernel.arrays import Floats, Ints
 from polyseme.kernel.randomness import SystemStream, experiment
 from polyseme.results.table import Population, Summary
 from polyseme.semantics.distances import LineDistance
+from polyseme.strata import Strata, Stratum
 from polyseme.testing.coverage import DESIGNS, TRUTHS, Answers, Found, counted, limits_of, share_class
 
-__all__ = ["LINES", "RECORD_QUESTIONS", "RecordScene", "WeightedScene", "simulate_records", "weighted_coverage"]
+__all__ = [
+    "LINES",
+    "RECORD_QUESTIONS",
+    "REGRESSIONS",
+    "RecordScene",
+    "RegressionScene",
+    "WeightedScene",
+    "simulate_records",
+    "simulate_regression",
+    "weighted_coverage",
+]
 
 _CLOSE = 1e-9
 """Relative rounding with which a limit holds the truth."""
@@ -357,3 +376,164 @@ def simulate_records(
             )
 
     return [replace(found, scene=scene) for found in counted(scene, released())]
+
+
+@dataclass(frozen=True)
+class _Model:
+    """A regression and the coefficients that records are drawn with: of 1, v, x, g and what the formula adds."""
+
+    formula: str
+    family: Family
+    truth: tuple[float, ...]
+    further: str = ""
+
+
+REGRESSIONS: Mapping[str, _Model] = MappingProxyType(
+    {
+        "linear, protected covariate": _Model("y ~ v + x + g", "linear", (1.0, 0.5, 0.3, -0.4)),
+        "logistic, protected covariate": _Model("y ~ v + x + g", "logistic", (-1.0, 0.5, 0.3, -0.4)),
+        "poisson, protected covariate": _Model("y ~ v + x + g", "poisson", (-0.5, 0.3, 0.2, -0.3)),
+        "logistic, protected outcome": _Model("v >= 2 ~ x + g", "logistic", (-0.4, 0.6, 0.5)),
+        "values follow x inside the outcome": _Model("v >= 2 ~ x + g", "logistic", (-0.4, 0.6, 0.5), "inside"),
+        "omitted interaction": _Model("y ~ v*g + x", "linear", (1.0, 0.5, -0.4, 0.3, 0.4), "v*g"),
+        "omitted square": _Model("y ~ v + x + g + I(x**2)", "linear", (1.0, 0.5, 0.3, -0.4, 0.3), "x**2"),
+        "two protected attributes": _Model("y ~ v + w + x + g", "linear", (1.0, 0.5, 0.3, 0.3, -0.4), "w"),
+    }
+)
+"""Regressions by what they are about. The working distributions are linear in x, g and y in all of them."""
+_SECOND = 4
+"""Values of the second protected attribute."""
+_TIMES = 3
+"""Records of a person, where people repeat."""
+
+
+@dataclass(frozen=True)
+class RegressionScene:
+    """Records, how their values are published, and a regression on them.
+
+    model    one of `REGRESSIONS`
+    records  where people repeat, three of each person
+    l, d, p  of the sets of 8 values, which are 0.5 apart
+    kind     "strata": some records cannot have the last value; "weights", "repeated"; or none of them
+    """
+
+    model: str
+    records: int
+    l: int = 2
+    d: float = 1.0
+    p: float = 1.0
+    kind: str = ""
+
+    def __str__(self) -> str:
+        words = [self.model, f"{self.records:,} records", f"l {self.l}, d {self.d:g}"]
+        words += [f"p {self.p:g}"] if self.p < 1.0 else []
+        return ", ".join([*words, self.kind] if self.kind else words)
+
+
+def simulate_regression(scene: RegressionScene, releases: int, seed: int) -> list[Found]:
+    """How the intervals of coefficients did, for both targets; records are drawn anew each time.
+
+    Their widths are those of the fit to the true values, whose ratio is the answer `width`.
+    """
+    random, stream = experiment(seed), SystemStream.seeded(seed)
+    made = (_regression_answers(scene, random, stream) for _ in range(releases))
+    return counted(scene, (answers for answers in made if answers))
+
+
+def _regression_answers(
+    scene: RegressionScene, random: Generator, stream: SystemStream
+) -> list[tuple[str, Floats, Floats, Floats]]:
+    """Truth and limits of every coefficient; nothing where the fit is refused."""
+    model, size = REGRESSIONS[scene.model], 8
+    open_, values = _regression_records(scene, random)
+    strata, place = _regression_strata(scene, open_["g"])
+    sets, features = list[SetScores](), np.column_stack(list(open_.values()))
+    counts = np.ones(scene.records, dtype=np.int64)
+    people = np.arange(scene.records) // _TIMES if scene.kind == "repeated" else None
+    for (_, codes), each, where in zip(values.items(), strata, place):
+        drawn = np.empty((scene.records, each.members[0].mechanism.l), dtype=np.int64)
+        first = np.arange(scene.records) if people is None else _TIMES * people
+        for number, member in enumerate(each.members):
+            rows = np.flatnonzero(where == number)
+            drawn[rows] = member.widen(member.mechanism.sample(member.narrow(codes[rows]), stream))
+        sets.append(fitted_shares(each, drawn[first], where, features, counts))
+    weights = np.exp(0.5 * random.standard_normal(scene.records)) if scene.kind == "weights" else None
+    frame = {name: Variable(name, None, column) for name, column in open_.items()}
+    numbers = {"v": np.arange(size) / 2.0, "w": np.arange(_SECOND, dtype=np.float64)}
+    hidden = {name: Variable(name, axis, numbers[name]) for axis, name in enumerate(values)}
+    known = {name: Variable(name, None, numbers[name][codes]) for name, codes in values.items()}
+    formula, sizes = parse_formula(model.formula)[0], tuple(each.size for each in strata)
+    try:
+        design = FormulaDesign(formula, Frame({**frame, **hidden}, sizes), scene.records)
+        found = fit_scores(ScoreData(design, tuple(sets), counts, weights, people), model.family)
+    except NoRoot:
+        return []
+    design = FormulaDesign(formula, Frame({**frame, **known}), scene.records)
+    true = fit_scores(ScoreData(design, (), counts, weights, people), model.family)
+    if people is not None:
+        # Records of a person share a set: about the people in the table, errors are those of so many fewer records.
+        found = replace(found, finite=_TIMES * found.finite)
+    return list(_coefficients(found, true, np.array(model.truth)))
+
+
+def _coefficients(found: Fitted, true: Fitted, drawn_with: Floats) -> Iterator[tuple[str, Floats, Floats, Floats]]:
+    estimate, quantile = found.coefficients[0], special.stdtrit(found.freedom, 0.975)
+    for name, variance, truth in (
+        ("super", found.population, drawn_with),
+        ("finite", found.finite, true.coefficients[0]),
+    ):
+        reach = quantile * np.sqrt(np.diag(variance))
+        yield f"coefficient {name}", truth, estimate - reach, estimate + reach
+    ratio = np.sqrt(np.diag(found.population) / np.diag(true.population))
+    yield "width", np.zeros(len(ratio)), np.zeros(len(ratio)), ratio
+
+
+def _regression_strata(scene: RegressionScene, g: Floats) -> tuple[list[Strata], list[Ints]]:
+    none = np.zeros(scene.records, dtype=np.int64)
+    strata, place = [Strata.alone(_mechanism(8, scene.l, scene.d, scene.p))], [none]
+    if scene.kind == "strata":
+        alone = strata[0].members[0]
+        strata[0] = Strata((), (alone, Stratum((7,), 8, _mechanism(7, scene.l, scene.d, scene.p))))
+        place[0] = g.astype(np.int64)
+    if REGRESSIONS[scene.model].further == "w":
+        strata.append(Strata.alone(_mechanism(_SECOND, 2, 1, 1.0)))
+        place.append(none)
+    return strata, place
+
+
+def _regression_records(scene: RegressionScene, random: Generator) -> tuple[dict[str, Floats], dict[str, Ints]]:
+    """The open columns, and the codes of the protected ones."""
+    model, times = REGRESSIONS[scene.model], _TIMES if scene.kind == "repeated" else 1
+    people, b = -(-scene.records // times), model.truth
+    x, g = random.standard_normal(people), (random.random(people) < 0.4).astype(np.float64)
+    ranks = np.arange(8)
+    linear = -0.5 * ((ranks - 3.0 - 0.8 * x[:, None] - 0.7 * g[:, None]) / 1.8) ** 2
+    if scene.kind == "strata":
+        linear[g > 0.0, 7] = -np.inf
+    if "outcome" in scene.model:
+        high = random.random(people) < special.expit(b[0] + b[1] * x + b[2] * g)
+        slope = 0.8 if model.further == "inside" else 0.0
+        linear = slope * x[:, None] * ranks - 0.1 * (ranks - 3.5) ** 2
+        linear = np.where((ranks >= 4) == high[:, None], linear, -np.inf)
+    shares = np.exp(linear - linear.max(axis=1, keepdims=True))
+    edges = np.cumsum(shares / shares.sum(axis=1, keepdims=True), axis=1)
+    value = np.minimum((random.random(people)[:, None] > edges).sum(axis=1), 7)
+    second = random.binomial(_SECOND - 1, special.expit(0.5 * x))
+    x, g, value, second = (np.repeat(column, times)[: scene.records] for column in (x, g, value, second))
+    if "outcome" in scene.model:
+        return {"x": x, "g": g}, {"v": value}
+    v, codes = value / 2.0, {"v": value, "w": second} if model.further == "w" else {"v": value}
+    terms = {
+        "": (1.0, v, x, g),
+        "v*g": (1.0, v, g, x, v * g),
+        "x**2": (1.0, v, x, g, x**2),
+        "w": (1.0, v, second, x, g),
+    }[model.further]
+    mean = np.asarray(sum(number * term for number, term in zip(b, terms)))
+    if model.family == "linear":
+        y = mean + random.standard_normal(scene.records)
+    elif model.family == "logistic":
+        y = (random.random(scene.records) < special.expit(mean)).astype(np.float64)
+    else:
+        y = random.poisson(np.exp(mean)).astype(np.float64)
+    return {"x": x, "g": g, "y": y}, codes

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Never
 
 from polyseme.inference.base import refuse_unknown
-from polyseme.inference.regression.records import RegressOptions, regression_of
+from polyseme.inference.regression import RegressOptions, regression_of
 from polyseme.inference.regression.scores import Family
 from polyseme.kernel.work import verb
 from polyseme.publishing.inputs import release_given

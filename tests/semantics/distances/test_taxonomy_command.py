@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from click.testing import CliRunner
 
-from polyseme.cli.taxonomy import command
+from polyseme.cli.tools import taxonomy_command as command
 from polyseme.kernel.errors import PolicyError, TableError
 
 

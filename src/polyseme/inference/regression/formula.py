@@ -28,7 +28,7 @@ from polyseme.kernel.arrays import Floats, Ints
 from polyseme.kernel.errors import Problem, QuestionError, nearest
 from polyseme.kernel.spelling import written
 
-__all__ = ["Expression", "Formula", "Frame", "Variable", "parse_condition", "parse_formula"]
+__all__ = ["Expression", "Factor", "Formula", "Frame", "Variable", "parse_condition", "parse_formula"]
 
 Kind: TypeAlias = Literal["number", "truth", "category", "text", "list", "unknown"]
 
@@ -49,7 +49,7 @@ _LACKS = {
     ast.BitXor: "write I(x**2) for a power, a*b for an interaction",
     ast.MatMult: "write a:b for a product of terms",
 }
-_GRAMMAR = "known: a + b, a:b, a*b, - 1, C(x), I(x**2), log(x), x >= 50, x == \"text\", x in (1, 2), and, or, not"
+_GRAMMAR = 'known: a + b, a:b, a*b, - 1, C(x), I(x**2), log(x), x >= 50, x == "text", x in (1, 2), and, or, not'
 INTERCEPT = "Intercept"
 _LONGEST, _DEEPEST = 4_000, 100
 """Characters and brackets of a formula: far more than a reader follows, and no work for the parser."""
@@ -172,7 +172,7 @@ class Expression:
         check = _Check(frame, where, self.place, self.quoted)
         kind = check.kind(self.node, top=True)
         if wanted == "truth" and kind in ("number", "category") and not check.problems:
-            check.refuse(self.node, "expected a condition", "such as age >= 30 and sex == \"f\"")
+            check.refuse(self.node, "expected a condition", 'such as age >= 30 and sex == "f"')
         return check.problems
 
 
@@ -196,9 +196,9 @@ class Formula:
         """All columns that it names."""
         return tuple(dict.fromkeys(name for expression in self.expressions for name in expression.names))
 
-    def columns(self, frame: Frame) -> list[tuple[str, tuple[_Column, ...]]]:
+    def columns(self, frame: Frame) -> list[tuple[str, tuple[Factor, ...]]]:
         """The columns of the design: names, and what is multiplied."""
-        found: list[tuple[str, tuple[_Column, ...]]] = [(INTERCEPT, ())] if self.intercept else []
+        found: list[tuple[str, tuple[Factor, ...]]] = [(INTERCEPT, ())] if self.intercept else []
         present = {frozenset(each.text for each in term) for term in self.terms}
         spanned = self.intercept
         for term in self.terms:
@@ -213,7 +213,7 @@ class Formula:
 
 
 @dataclass(frozen=True, eq=False)
-class _Column:
+class Factor:
     """One factor of a column: the numbers of an expression, or 1 where a variable has a level."""
 
     name: str
@@ -227,13 +227,13 @@ class _Column:
         return np.asarray(frame.spread(self.variable, self.variable.categories[0], rows) == self.level, np.float64)
 
 
-def _columns_of(expression: Expression, frame: Frame, reduced: bool) -> list[_Column]:
+def _columns_of(expression: Expression, frame: Frame, reduced: bool) -> list[Factor]:
     variable = expression.as_categories(frame)
     if variable is None:
-        return [_Column(expression.text, expression)]
+        return [Factor(expression.text, expression)]
     mark = "T." if reduced else ""
     return [
-        _Column(f"{expression.text}[{mark}{written(label)}]", expression, variable, level)
+        Factor(f"{expression.text}[{mark}{written(label)}]", expression, variable, level)
         for level, label in enumerate(variable.categories[1])
         if level or not reduced
     ]
@@ -253,7 +253,13 @@ class _Evaluation:
             return self.frame.spread(variable, variable.numbers, self.rows)
         if isinstance(node, ast.UnaryOp):
             inner = self.of(node.operand)
-            return 1.0 - (inner != 0) if isinstance(node.op, ast.Not) else -inner if isinstance(node.op, ast.USub) else inner
+            return (
+                1.0 - (inner != 0)
+                if isinstance(node.op, ast.Not)
+                else -inner
+                if isinstance(node.op, ast.USub)
+                else inner
+            )
         if isinstance(node, ast.BinOp):
             with np.errstate(all="ignore"):
                 return _ARITHMETIC[type(node.op)](self.of(node.left), self.of(node.right))
@@ -359,7 +365,9 @@ class _Check:
     def _call(self, node: ast.Call, top: bool) -> Kind:
         name = node.func.id if isinstance(node.func, ast.Name) else ""
         if name not in ("C", "I", *_FUNCTIONS):
-            return self.refuse(node, f"'{ast.unparse(node.func)}' is not a function here", f"known: C, I, {', '.join(_FUNCTIONS)}")
+            return self.refuse(
+                node, f"'{ast.unparse(node.func)}' is not a function here", f"known: C, I, {', '.join(_FUNCTIONS)}"
+            )
         if len(node.args) != 1 or node.keywords:
             return self.refuse(node, f"{name}( ) takes one argument", f"such as {name}(age)")
         if name != "C":
@@ -457,7 +465,9 @@ def parse_formula(text: str) -> tuple[Formula, list[Problem]]:
         parser.refuse(tilde[0], "no term is left", "write y ~ 1 for the mean alone")
     if outcome is None:
         raise QuestionError(parser.problems)
-    ordered = sorted({frozenset(key): key for key in reversed(terms)}.values(), key=lambda key: (len(key), terms.index(key)))
+    ordered = sorted(
+        {frozenset(key): key for key in reversed(terms)}.values(), key=lambda key: (len(key), terms.index(key))
+    )
     found = tuple(tuple(parser.known[key] for key in term) for term in ordered)
     return Formula(text, outcome, found, intercept), parser.problems
 
@@ -476,7 +486,9 @@ def _check_length(text: Any, where: str) -> None:
     if not isinstance(text, str):
         raise QuestionError(Problem(where, f"expected a text, not {type(text).__name__}", 'such as "y ~ income + age"'))
     if len(text) > _LONGEST or max((text.count(sign) for sign in "(["), default=0) > _DEEPEST:
-        raise QuestionError(Problem(where, f"longer than {_LONGEST:,} characters, or with more than {_DEEPEST} brackets"))
+        raise QuestionError(
+            Problem(where, f"longer than {_LONGEST:,} characters, or with more than {_DEEPEST} brackets")
+        )
 
 
 Key: TypeAlias = tuple[str, ...]

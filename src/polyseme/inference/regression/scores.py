@@ -296,7 +296,9 @@ class _Scores:
             if self.data.cluster is None:
                 meat += scores.T @ (scores * twice[:, None])
                 influence = (scores @ bread) ** 2
-                quartic += (self.once[piece.rows] ** 4 / np.maximum(self.data.counts[piece.rows], 1) ** 3) @ influence**2
+                quartic += (
+                    self.once[piece.rows] ** 4 / np.maximum(self.data.counts[piece.rows], 1) ** 3
+                ) @ influence**2
             else:
                 np.add.at(sums, self.data.cluster[piece.rows], scores * self.once[piece.rows, None])
         if self.data.cluster is not None:
@@ -320,8 +322,8 @@ class _Scores:
     def _finite(self, spread: Floats, found: Floats, working: Floats) -> Floats:
         """The variance about the people in the table.
 
-        It is an estimate, and with few records one that may be too small, even negative. So it is not taken smaller than
-        a part of what the working posterior says, nor larger than that about the population.
+        It is an estimate, and with few records one that may be too small, even negative. So it is not taken smaller
+        than a part of what the working posterior says, nor larger than that about the population.
         """
         if not self.data.sets:
             return np.zeros_like(spread)

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from polyseme.kernel.arrays import Floats
-from polyseme.kernel.marks import period_labels
+from polyseme.kernel.arrays import Floats, period_labels
 from polyseme.tables.codes import as_series, cast_column
 from polyseme.tables.distinct import Different
 from polyseme.tables.io.source import Source

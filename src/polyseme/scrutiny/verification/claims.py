@@ -14,9 +14,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import polars as pl
 
-from polyseme.kernel.arrays import Bools, Ints
+from polyseme.kernel.arrays import UNSEEN, Bools, Ints
 from polyseme.kernel.errors import Problem, QuestionError, TableError, nearest, numbered, people_words
-from polyseme.kernel.marks import UNSEEN
 from polyseme.kernel.sightings import Sightings
 from polyseme.kernel.spelling import spelled
 from polyseme.models import MODELS, Verdict, background_of, check_models

@@ -19,10 +19,10 @@ from typing import Any
 
 import polars as pl
 
+from polyseme.kernel.arrays import period_labels
 from polyseme.kernel.delimited import SEPARATORS, Row, read_rows, text_rows, written_rows
 from polyseme.kernel.documents import is_document, read_document
 from polyseme.kernel.errors import InvalidInput, PolicyError, Problem, TableError, nearest
-from polyseme.kernel.marks import period_labels
 from polyseme.kernel.spelling import spellings
 from polyseme.semantics.distances.taxonomy import Taxonomy, load_taxonomy
 from polyseme.semantics.hierarchies.hierarchy import TOP, Hierarchy

@@ -9,9 +9,8 @@ from typing import Literal, TypeAlias
 import numpy as np
 import polars as pl
 
-from polyseme.kernel.arrays import Ints
+from polyseme.kernel.arrays import MISSING, UNSEEN, Ints
 from polyseme.kernel.errors import PolicyError, QuestionError, TableError
-from polyseme.kernel.marks import MISSING, UNSEEN
 from polyseme.kernel.spelling import spelled, spellings
 
 __all__ = ["MISSING_LABEL", "TOP", "Hierarchy", "MissingAs"]

@@ -1,4 +1,4 @@
-"""`polyseme taxonomy`: the classifications of the package, and whether they fit some data."""
+"""Small commands: shell completion, the demo, keys, and the rules and classifications of the package."""
 
 from __future__ import annotations
 
@@ -9,26 +9,126 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from click.shell_completion import get_completion_class
 
-from polyseme.cli.console import say, show_offending, show_values_option
+from polyseme.cli.console import PathType, busy, force_option, say, show_offending, show_values_option
+from polyseme.kernel.errors import InternalError
 
 if TYPE_CHECKING:
     from polyseme.kernel.errors import Problem
     from polyseme.semantics.distances.taxonomy import Coverage, Taxonomy
 
-__all__ = ["command"]
+__all__ = ["completion_command", "demo_command", "key_command", "rules_command", "taxonomy_command"]
+
+
+@click.command("completion")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion_command(shell: str) -> None:
+    """Print the completion script for SHELL.
+
+    \b
+    Example:
+      polyseme completion bash >> ~/.bashrc
+    """
+    from polyseme.cli import cli
+
+    kind = get_completion_class(shell)
+    if kind is None:
+        raise InternalError(f"no completion for {shell}")
+    click.echo(kind(cli, {}, "polyseme", "_POLYSEME_COMPLETE").source())
+
+
+@click.command("demo")
+@click.option("--out", type=PathType, default=Path("demo-out"), show_default=True, help="The folder to write.")
+@click.option("--records", type=click.IntRange(min=100), default=100_000, show_default=True, help="People to invent.")
+@force_option
+def demo_command(out: Path, records: int, force: bool) -> None:
+    """Run the whole pipeline on generated incomes: plan, anonymize, verify, estimate, report.
+
+    \b
+    Example:
+      polyseme demo --out demo-out
+    """
+    from polyseme.demo.walkthrough import run_demo
+
+    steps = run_demo(out, records, force)
+    while True:
+        with busy("Working"):
+            line = next(steps, None)
+        if line is None:
+            break
+        # A line goes on below what it says, not below the name of the step.
+        say(line, hang=0 if line.startswith(" ") else 12)
+
+
+@click.group("key")
+def key_command() -> None:
+    """Make a secret key for sticky decoys."""
+
+
+@key_command.command("new")
+@click.argument("file", type=PathType)
+def key_new(file: Path) -> None:
+    """Write a fresh secret key to FILE, readable by its owner only; never overwrites.
+
+    Keep it: with the same key and the same policy the same person reporting the same value gives the same
+    set again, so that repeated releases cannot be intersected. When the values, l, d or another promise of
+    an attribute change, its sets change. An attacker who has the key can tell decoys from true values.
+
+    \b
+    Example:
+      polyseme key new secret.key
+    """
+    from polyseme.kernel.randomness import new_key
+
+    new_key(file)
+    say(f"Wrote a new key to {file}. Keep it secret, and do not lose it.", err=True)
+
+
+@click.group("rules", short_help="Built-in semantic rules: list, show.", epilog="Example: polyseme rules list")
+def rules_command() -> None:
+    """Look at the rules that `semantic-rules: {repository: {ATTRIBUTE: NAME}}` can use."""
+
+
+@rules_command.command("list", short_help="Name every kind of rules.", epilog="Example: polyseme rules list")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def rules_list(as_json: bool) -> None:
+    """Name every kind of rules, and what it is about."""
+    from polyseme.models.repository import kind_names, load_kind
+
+    kinds = [load_kind(name) for name in kind_names()]
+    if as_json:
+        found = [{"name": kind.name, "title": kind.title, "rules": list(kind.tests)} for kind in kinds]
+        click.echo(json.dumps({"kinds": found}, indent=2))
+        return
+    for kind in kinds:
+        say(f"{kind.name:<14} {kind.title}", hang=15)
+        say(f"{'':<14} {', '.join(kind.tests)}")
+
+
+@rules_command.command("show", short_help="Print rules for a policy.", epilog="Example: polyseme rules show icd10")
+@click.argument("name")
+@click.option("--attribute", default="attribute", metavar="A", help="The attribute that holds such values.")
+def rules_show(name: str, attribute: str) -> None:
+    """Print the rules of one kind as YAML (and JSON), to be copied into a file and changed."""
+    from polyseme.models.repository import load_kind
+
+    kind = load_kind(name)
+    click.echo(f"# {kind.title}")
+    for rule in kind.rules(attribute):
+        click.echo(f"- {json.dumps(rule, ensure_ascii=False)}")
 
 
 @click.group(
     "taxonomy", short_help="Built-in classifications: list, show, check.", epilog="Example: polyseme taxonomy list"
 )
-def command() -> None:
+def taxonomy_command() -> None:
     """Look at the classifications that `distance: {taxonomy: NAME}` can use."""
 
 
-@command.command("list", short_help="Name every taxonomy.", epilog="Example: polyseme taxonomy list")
+@taxonomy_command.command("list", short_help="Name every taxonomy.", epilog="Example: polyseme taxonomy list")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def list_(as_json: bool) -> None:
+def taxonomy_list(as_json: bool) -> None:
     """Name every taxonomy with its levels, from the value upwards."""
     from polyseme.semantics.distances.taxonomy import load_taxonomy, taxonomy_names
 
@@ -41,10 +141,12 @@ def list_(as_json: bool) -> None:
         say(f"{'':<12} levels: {' < '.join(taxonomy.levels)}")
 
 
-@command.command("show", short_help="Print the tree of a taxonomy.", epilog="Example: polyseme taxonomy show icd10")
+@taxonomy_command.command(
+    "show", short_help="Print the tree of a taxonomy.", epilog="Example: polyseme taxonomy show icd10"
+)
 @click.argument("name")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def show(name: str, as_json: bool) -> None:
+def taxonomy_show(name: str, as_json: bool) -> None:
     """Print the categories of a taxonomy as a tree."""
     from polyseme.semantics.distances.taxonomy import load_taxonomy
 
@@ -61,7 +163,7 @@ def show(name: str, as_json: bool) -> None:
         say(line, hang=2)
 
 
-@command.command(
+@taxonomy_command.command(
     "check",
     short_help="Count the values of a file that a taxonomy knows.",
     epilog="Example: polyseme taxonomy check icd10 patients.csv --column diagnosis",
@@ -72,7 +174,9 @@ def show(name: str, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @show_values_option
 @click.pass_context
-def check_(context: click.Context, name: str, data: Path, column: str | None, as_json: bool, show_values: bool) -> None:
+def taxonomy_check(
+    context: click.Context, name: str, data: Path, column: str | None, as_json: bool, show_values: bool
+) -> None:
     """Count the values of DATA (CSV, Parquet, or one value a line) that the taxonomy contains.
 
     Values themselves are printed with --show-values only. Without --column, a first line that is no value of the
