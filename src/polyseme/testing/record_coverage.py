@@ -29,7 +29,7 @@ from polyseme.inference.counts import Part, merged
 from polyseme.inference.regression import FormulaDesign
 from polyseme.inference.regression.formula import Frame, Variable, parse_formula
 from polyseme.inference.regression.scores import Family, Fitted, NoRoot, ScoreData, fit_scores
-from polyseme.inference.regression.working import SetScores, fitted_shares
+from polyseme.inference.regression.working import SetScores, fitted_shares, folds_of
 from polyseme.inference.sets.estimate import Estimate, estimate_parts
 from polyseme.kernel.arrays import Floats, Ints
 from polyseme.kernel.randomness import SystemStream, experiment
@@ -456,7 +456,7 @@ def _regression_answers(
         for number, member in enumerate(each.members):
             rows = np.flatnonzero(where == number)
             drawn[rows] = member.widen(member.mechanism.sample(member.narrow(codes[rows]), stream))
-        sets.append(fitted_shares(each, drawn[first], where, features, counts))
+        sets.append(fitted_shares(each, drawn[first], where, features, counts, folds_of(counts, people)))
     weights = np.exp(0.5 * random.standard_normal(scene.records)) if scene.kind == "weights" else None
     frame = {name: Variable(name, None, column) for name, column in open_.items()}
     numbers = {"v": np.arange(size) / 2.0, "w": np.arange(_SECOND, dtype=np.float64)}

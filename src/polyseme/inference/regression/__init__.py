@@ -28,7 +28,7 @@ from polyseme.inference.regression.formula import (
     parse_formula,
 )
 from polyseme.inference.regression.scores import FAMILIES, Family, Fitted, NoRoot, ScoreData, fit_scores
-from polyseme.inference.regression.working import SetScores, fitted_shares, given_shares
+from polyseme.inference.regression.working import SetScores, fitted_shares, folds_of, given_shares
 from polyseme.kernel.arrays import Bools, Floats, Ints
 from polyseme.kernel.errors import Problem, QuestionError, ReleaseError, nearest
 from polyseme.kernel.spelling import written
@@ -48,6 +48,8 @@ Positions = Mapping[str, Sequence[float] | Mapping[str, float]]
 
 _EACH = 5
 """Effective records that a parameter needs at least. A judgment: the look at the Hessian refuses what is left."""
+_SINGLE = 10_000
+"""Records up to which each has a row of its own."""
 _VALUES = 20_000
 """Most combinations of protected values in one formula."""
 _LEVELS = 20
@@ -212,7 +214,12 @@ class _Records:
             tuple(dict.fromkeys(notes)),
         )
         found._check_sets()
-        return found if condition is None else found._filtered(condition)
+        found = found if condition is None else found._filtered(condition)
+        return found._among(np.repeat(np.arange(len(found.counts)), found.counts)) if found._is_small() else found
+
+    def _is_small(self) -> bool:
+        """Whether each record has a row of its own: working distributions are then fitted to those of other records."""
+        return int(self.counts.sum()) <= _SINGLE
 
     def _check_sets(self) -> None:
         for item, sets, place in zip(self.items, self.sets, self.places):
@@ -236,17 +243,20 @@ class _Records:
                 kept &= np.broadcast_to(held, kept.shape)
         if not kept.any():
             raise QuestionError(Problem("where", "no record fulfills the condition", "widen it"))
-        rows = np.flatnonzero(kept)
+        return replace(self, filters=tuple(later))._among(np.flatnonzero(kept))
+
+    def _among(self, rows: Ints) -> _Records:
+        """Some rows; one that comes several times is a record each time."""
+        times = np.bincount(rows, minlength=len(self.counts))
         variables = {name: _among(variable, rows) for name, variable in self.frame.variables.items()}
         return replace(
             self,
             frame=replace(self.frame, variables=variables),
             sets=tuple(sets[rows] for sets in self.sets),
             places=tuple(place[rows] for place in self.places),
-            counts=self.counts[rows],
+            counts=(self.counts // np.maximum(times, 1))[rows],
             weights=None if self.weights is None else self.weights[rows],
             cluster=None if self.cluster is None else np.unique(self.cluster[rows], return_inverse=True)[1],
-            filters=tuple(later),
         )
 
     def features(self) -> Floats:
@@ -366,7 +376,7 @@ def _numbers(name: str, item: Sets, domain: Domain, positions: Positions | None)
         if absent:
             raise QuestionError(Problem("positions", f"{len(absent)} values of '{name}' have none", "give one to each"))
         return np.array([float(given.get(label, np.nan)) for label in labels]), []
-    if given is not None:
+    if given is not None and len(given) == len(labels):
         return np.asarray(given, dtype=np.float64), []
     found = np.array([np.nan if gone else _number(label) for label, gone in zip(labels, missing)])
     if np.isfinite(found[~missing]).all() and not missing.all():
@@ -484,7 +494,9 @@ class _Question:
 
     def answer(self) -> Regression:
         outcomes = self._check_outcome()
-        names = self._terms(outcomes)
+        names = self._terms()
+        self._check_size(len(names))
+        self._check_numbers()
         data = ScoreData(
             self.design,
             self._sets(),
@@ -493,8 +505,6 @@ class _Question:
             self.records.cluster,
             self._repeats(),
         )
-        self._check_size(data, len(names))
-        self._check_numbers()
         try:
             fitted = fit_scores(data, self.options.family, outcomes)
         except NoRoot as error:
@@ -514,7 +524,8 @@ class _Question:
                 shares = item.mechanism.design.blind_inclusion() / item.l
                 found.append(given_shares(item.strata, sets, place, shares))
             else:
-                found.append(fitted_shares(item.strata, sets, place, features, records.counts))
+                folds = folds_of(records.counts, records.cluster)
+                found.append(fitted_shares(item.strata, sets, place, features, records.counts, folds))
             if not found[-1].identifiable:
                 raise QuestionError(
                     f"values of '{item.name}' cannot be distinguished: several leave the same traces in its sets",
@@ -573,20 +584,22 @@ class _Question:
                 for place in np.flatnonzero(wrong)
             )
 
-    def _check_size(self, data: ScoreData, parameters: int) -> None:
-        if data.values > _VALUES:
+    def _check_size(self, parameters: int) -> None:
+        values = int(np.prod(self.records.frame.sizes, dtype=np.int64))
+        if values > _VALUES:
             raise QuestionError(
-                f"the protected attributes of the formula have {data.values:,} combinations of values; at most "
+                f"the protected attributes of the formula have {values:,} combinations of values; at most "
                 f"{_VALUES:,} are used",
                 "use fewer of them at a time",
             )
-        if data.effective < _EACH * parameters:
+        records = ScoreData(self.design, (), self.records.counts, self.records.weights, None, self._repeats())
+        if records.effective < _EACH * parameters:
             raise QuestionError(
-                f"{parameters} parameters for {data.effective:,.0f} effective records: each needs at least {_EACH}",
+                f"{parameters} parameters for {records.effective:,.0f} effective records: each needs at least {_EACH}",
                 "use fewer terms, or fewer levels",
             )
 
-    def _terms(self, outcomes: int) -> list[str]:
+    def _terms(self) -> list[str]:
         names = list(self.design.names)
         variable = self.formula.outcome.as_categories(self.records.frame)
         if self.options.family != "multinomial" or variable is None:

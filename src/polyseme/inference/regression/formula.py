@@ -9,7 +9,7 @@ A small grammar, as users of R and statsmodels write it:
 
 The expressions inside are parsed as Python and only what stands above is allowed: nothing of them is ever run.
 Comparisons bind closer than `+` between terms. Categories have a column for each level but the first where the model
-has the same term without them, and one for each level elsewhere, as in R.
+has the same term without them, and one for each level elsewhere, as in patsy.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import product
+from itertools import combinations, permutations, product
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -199,17 +199,41 @@ class Formula:
     def columns(self, frame: Frame) -> list[tuple[str, tuple[Factor, ...]]]:
         """The columns of the design: names, and what is multiplied."""
         found: list[tuple[str, tuple[Factor, ...]]] = [(INTERCEPT, ())] if self.intercept else []
-        present = {frozenset(each.text for each in term) for term in self.terms}
-        spanned = self.intercept
+        spanned: dict[frozenset[str], set[frozenset[str]]] = {frozenset(): {frozenset()} if self.intercept else set()}
         for term in self.terms:
-            keys, choices = frozenset(each.text for each in term), []
-            for each in term:
-                rest = keys - {each.text}
-                reduced = rest in present if rest else spanned
-                choices.append(_columns_of(each, frame, reduced))
-                spanned = spanned or (not rest and each.as_categories(frame) is not None)
-            found += [(":".join(column.name for column in some), some) for some in product(*choices)]
+            texts = [each.text for each in term if each.as_categories(frame) is not None]
+            numeric = frozenset(each.text for each in term) - frozenset(texts)
+            for coded in _codings(texts, spanned.setdefault(numeric, set())):
+                used = [each for each in term if each.text in numeric or each.text in coded]
+                choices = [_columns_of(each, frame, coded.get(each.text, False)) for each in used]
+                found += [(":".join(column.name for column in some), some) for some in product(*choices)]
         return found
+
+
+def _codings(categories: Sequence[str], spanned: set[frozenset[str]]) -> list[dict[str, bool]]:
+    """How the categories of a term are coded: whether each has a column for every level but the first.
+
+    With contrasts, a product of categories stands for itself; with all levels, for itself and the product without it.
+    So the products that the model does not have yet are joined to as few as possible, as in patsy.
+
+    >>> _codings(["a", "b"], {frozenset(), frozenset("a")})
+    [{'b': True, 'a': False}]
+    """
+    subsets = [frozenset(some) for size in range(len(categories) + 1) for some in combinations(categories, size)]
+    coded = [dict.fromkeys(sorted(some), True) for some in subsets if some not in spanned]
+    spanned.update(subsets)
+    joined = True
+    while joined:
+        joined = False
+        for one, other in permutations(coded, 2):
+            more = set(other) - set(one)
+            if len(more) == 1 and set(one) < set(other) and all(other[key] == one[key] for key in one):
+                (key,) = more
+                if other[key]:
+                    coded = [each for each in coded if each is not one and each is not other] + [{**other, key: False}]
+                    joined = True
+                    break
+    return coded
 
 
 @dataclass(frozen=True, eq=False)

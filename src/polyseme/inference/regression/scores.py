@@ -55,6 +55,9 @@ _LARGEST = 30.0
 """Logits beyond which an outcome is separated: its probability is 1e-13."""
 _COLLINEAR = 1e-10
 """The least eigenvalue of the correlations of terms, below which they count as combinations of each other."""
+_SEPARATED = 1e-6
+"""What is left of the information in a direction, by that at coefficients of 0, where outcomes are separated: the
+mean of p (1 - p) is then below 2.5e-7."""
 _SPOKEN = 0.25
 """The part of the working posterior's variance below which none is taken. A judgment."""
 _CHUNK = 4_000_000
@@ -277,6 +280,7 @@ class _Scores:
     def variances(self, b: Floats) -> Fitted:
         """The sandwiches around the root, after a look at the Hessian."""
         _, hessian, positive = self._sums(b, 1.0)
+        self._check_separation(positive)
         least = _least(hessian, positive)
         bread = np.linalg.inv(hessian)
         meat, drawn, likely = (np.zeros((self.size,) * 2) for _ in range(3))
@@ -318,6 +322,14 @@ class _Scores:
             records,
             least,
         )
+
+    def _check_separation(self, positive: Floats) -> None:
+        """Raise where outcomes are so sure in some direction that its coefficient has no bound."""
+        if self.family == "linear":
+            return
+        root = _whitened(self._sums(np.zeros((self.outcomes, self.p)), 0.0)[2])
+        if np.linalg.eigvalsh(root.T @ positive @ root)[0] < _SEPARATED:
+            raise NoRoot("separated")
 
     def _finite(self, spread: Floats, found: Floats, working: Floats) -> Floats:
         """The variance about the people in the table.
