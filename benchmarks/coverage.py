@@ -7,7 +7,8 @@ that are well away from zero are surely covered in more than 99.5%, or when mean
 than 3 points away from a level other than 95%.
 
 `--further` looks only at large domains, weights, repeated people, small groups, pairs of attributes and other levels:
-about 20 minutes on one core.
+about 20 minutes on one core. `--regressions` looks only at the coefficients of `regress`, for both targets; these must
+also not be covered in surely more than 98%.
 
 Results are kept in a file as they come, and a run that was stopped goes on from there.
 """
@@ -22,13 +23,23 @@ from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import astuple, dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 from polyseme.testing.coverage import DESIGNS, QUESTIONS, TRUTHS, Found, Scene, simulate
-from polyseme.testing.record_coverage import RECORD_QUESTIONS, RecordScene, simulate_records
+from polyseme.testing.record_coverage import (
+    RECORD_QUESTIONS,
+    REGRESSIONS,
+    RecordScene,
+    RegressionScene,
+    simulate_records,
+    simulate_regression,
+)
 
 LEAST = 0.92
 MOST = 0.995
 """What cells that are well away from zero may be covered in."""
+COEFFICIENTS = 0.98
+"""What coefficients of regressions may be covered in."""
 OFF = 0.03
 """How far from another level than 95% the coverage may be."""
 LOOKS = (1, 4, 12)
@@ -73,14 +84,28 @@ def further_scenes() -> list[RecordScene]:
     return found + [RecordScene(t, line, 1_500, estimator=e, level=level) for t, line, e, level in levels]
 
 
+def regression_scenes() -> list[RegressionScene]:
+    """Every model, then other sizes, larger sets, lies, strata, weights and repeated people."""
+    found = [RegressionScene(model, 1_000) for model in REGRESSIONS]
+    main = ("linear, protected covariate", "logistic, protected covariate", "logistic, protected outcome")
+    found += [RegressionScene(model, n) for model, n in itertools.product(main, (300, 4_000, 20_000))]
+    found += [RegressionScene(model, n, l=3) for model, n in itertools.product(main, (300, 1_000))]
+    found += [RegressionScene(model, 1_000, p=0.7) for model in main]
+    found += [RegressionScene(main[0], 1_000, kind=kind) for kind in ("strata", "weights", "repeated")]
+    return found
+
+
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)
 SMALL = ((400, 8), (600, 20))
 """People and groups: 50 and 30 in each."""
 
 
+AnyScene: TypeAlias = Scene | RecordScene | RegressionScene
+
+
 @dataclass(frozen=True)
 class Job:
-    scene: Scene | RecordScene
+    scene: AnyScene
     releases: int
     seed: int
     questions: tuple[str, ...]
@@ -93,6 +118,9 @@ class Job:
 def one(job: Job) -> list[Found]:
     if isinstance(job.scene, RecordScene):
         return simulate_records(job.scene, job.releases, job.seed, job.questions)
+    if isinstance(job.scene, RegressionScene):
+        found = simulate_regression(job.scene, job.releases, job.seed)
+        return [row for row in found if row.answer.startswith("coefficient")]
     return simulate(job.scene, job.releases, job.seed, job.questions)
 
 
@@ -125,17 +153,20 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="scenes whose description holds this text")
     parser.add_argument("--further", action="store_true", help="only large domains, weights, pairs and other levels")
+    parser.add_argument("--regressions", action="store_true", help="only the coefficients of regressions")
     parser.add_argument("--part", default="1/1", help="which part of the scenes, such as 2/4")
     parser.add_argument("--worst", type=int, default=25, help="how many classes to print")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--kept", type=Path, help="file of results, read and added to")
     chosen = parser.parse_args()
     part, parts = (int(word) for word in chosen.part.split("/"))
-    usual = {} if chosen.further else {scene: tuple(QUESTIONS) for scene in scenes()}
-    every = {**usual, **dict.fromkeys(further_scenes(), RECORD_QUESTIONS)}
+    usual = {} if chosen.further or chosen.regressions else {scene: tuple(QUESTIONS) for scene in scenes()}
+    further = {} if chosen.regressions else dict.fromkeys(further_scenes(), RECORD_QUESTIONS)
+    regressions = {} if chosen.further else dict.fromkeys(regression_scenes(), ("coefficients",))
+    every: dict[AnyScene, tuple[str, ...]] = {**usual, **further, **regressions}
     requested = {scene: names for scene, names in every.items() if chosen.only in str(scene)}
     requested = dict(list(requested.items())[part - 1 :: parts])
-    last: dict[tuple[Scene | RecordScene, str], Found] = {}
+    last: dict[tuple[AnyScene, str], Found] = {}
     for look, times in enumerate(LOOKS):
         jobs = [Job(scene, times * chosen.releases, chosen.seed + look, names) for scene, names in requested.items()]
         found = run(jobs, chosen.jobs, chosen.kept)
@@ -146,7 +177,7 @@ def main() -> int:
     return show(list(last.values()), chosen.worst)
 
 
-def level_of(scene: Scene | RecordScene) -> float:
+def level_of(scene: AnyScene) -> float:
     return scene.level if isinstance(scene, RecordScene) else 0.95
 
 
@@ -154,21 +185,27 @@ def miss(row: Found) -> float:
     """How far a class is out of its bounds; at most 0 where it is within them."""
     interior = row.answer.startswith("cell interior")
     level, inside = level_of(row.scene), interior or row.answer in ("mean", "sum of values")
+    if isinstance(row.scene, RegressionScene):
+        return max(LEAST - row.held, row.held - COEFFICIENTS)
     if level == 0.95:
         return max(LEAST - row.held, row.held - MOST if interior else 0.0)
     return max(level - OFF - row.held, row.held - min(level + OFF, MOST) if inside else 0.0)
 
 
-def questions_of(rows: Iterable[Found]) -> dict[Scene | RecordScene, tuple[str, ...]]:
+def questions_of(rows: Iterable[Found]) -> dict[AnyScene, tuple[str, ...]]:
     """The questions whose classes these are, of each scene."""
-    requested: dict[Scene | RecordScene, set[str]] = defaultdict(set)
+    requested: dict[AnyScene, set[str]] = defaultdict(set)
     for row in rows:
         requested[row.scene].add(question_of(row.answer))
-    return {scene: tuple(name for name in QUESTIONS if name in names) for scene, names in requested.items()}
+    return {
+        scene: tuple(name for name in (*QUESTIONS, "coefficients") if name in names)
+        for scene, names in requested.items()
+    }
 
 
 def question_of(answer: str) -> str:
     prefixes = {"cell": "cells", "margin": "margins", "mean": "means", "quantile": "quantiles"}
+    prefixes |= {"coefficient": "coefficients"}
     prefixes |= {"difference": "differences", "sum": "sums", "standardized": "sums", "top": "top"}
     return prefixes[answer.split()[0]]
 

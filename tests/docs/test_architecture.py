@@ -25,8 +25,8 @@ NOT_VERBS = {"__init__.py", "spelling.py", "ring.py"}
 PERSONAL = ("hire", "deal", "cast", "watch", "giveaway", "stranger")
 """Words that call an object a person: no file is named by one."""
 VERBS = {
-    "adopt", "anonymize", "attack", "estimate", "evaluate", "init", "ledger", "plan", "preview", "prior", "report",
-    "risk", "save", "verify",
+    "adopt", "anonymize", "attack", "estimate", "evaluate", "init", "ledger", "plan", "preview", "prior", "regress",
+    "report", "risk", "save", "verify",
 }  # fmt: skip
 
 

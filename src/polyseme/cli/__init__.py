@@ -1,4 +1,6 @@
-"""The command line: the library in another skin, one file a command, and `tools` for small ones.
+"""The command line: the library in another skin, one file a command.
+
+`tools` has the small ones.
 
 A command's module is imported only when the command runs, so `polyseme --help` answers at once.
 Exit codes: 0 done or holds, 1 a model is violated, 2 invalid input, 3 our own fault.

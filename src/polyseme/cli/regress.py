@@ -85,8 +85,8 @@ def command(
 
     \b
     Example:
-      polyseme regress release 'hours ~ income + age*sex'
-      polyseme regress release 'income >= 50 ~ age + C(sex)' --family logistic
+      polyseme regress release 'income >= "5-6M" ~ age + sex' --family logistic
+      polyseme regress release 'age ~ income >= "5-6M" + sex' --where 'age >= 25' --population finite
     """
     from polyseme.verbs.regress import regress
 

@@ -1,4 +1,4 @@
-"""Small commands: shell completion, the demo, keys, and the rules and classifications of the package."""
+"""Small commands: shell completion, demo, keys, built-in rules and classifications."""
 
 from __future__ import annotations
 

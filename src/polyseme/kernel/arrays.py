@@ -1,4 +1,4 @@
-"""The array types that every signature speaks of, marks of values in them, and labels of periods."""
+"""The array types of all signatures, marks of values, and labels of periods."""
 
 from __future__ import annotations
 

@@ -380,7 +380,7 @@ def simulate_records(
 
 @dataclass(frozen=True)
 class _Model:
-    """A regression and the coefficients that records are drawn with: of 1, v, x, g and what the formula adds."""
+    """A regression, and the coefficients that records are drawn with."""
 
     formula: str
     family: Family

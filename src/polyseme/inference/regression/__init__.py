@@ -218,7 +218,7 @@ class _Records:
         return found._among(np.repeat(np.arange(len(found.counts)), found.counts)) if found._is_small() else found
 
     def _is_small(self) -> bool:
-        """Whether each record has a row of its own: working distributions are then fitted to those of other records."""
+        """Whether each record has a row of its own, so that folds can be drawn by records."""
         return int(self.counts.sum()) <= _SINGLE
 
     def _check_sets(self) -> None:
@@ -233,7 +233,7 @@ class _Records:
                 check_drawn(item, stratum.mechanism, stratum.narrow(mine))
 
     def _filtered(self, condition: Expression) -> _Records:
-        """Records that fulfill what is said about open columns; what is said about protected ones is left for later."""
+        """Records that fulfill what is said about open columns; the rest is left for later."""
         kept, later = np.ones(len(self.counts), dtype=np.bool_), []
         for part in condition.parts():
             if any(self.frame.variables[name].axis is not None for name in part.names):
@@ -275,7 +275,7 @@ class _Records:
 
 
 def _homes(manifest: Manifest) -> dict[str, tuple[Sets, Domain, Ints]]:
-    """Every protected name: its column, the values that it has, and which of them each published value means."""
+    """Every protected name: its column, its values, and what each published value means."""
     homes = {}
     for item in manifest.sets:
         homes[item.name] = (item, item.domain, np.arange(item.domain.size))
@@ -364,7 +364,7 @@ def _protected_variable(
 
 
 def _numbers(name: str, item: Sets, domain: Domain, positions: Positions | None) -> tuple[Floats | None, list[str]]:
-    """The number of each value: as given, by label, by position on the line, or the middle of its bin.
+    """The number of each value: as given, its label, its position, or the middle of its bin.
 
     NaN for the value that stands for missing ones.
     """

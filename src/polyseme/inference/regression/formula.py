@@ -1,4 +1,4 @@
-"""Formulas such as `y ~ income + age*sex`: what they mean, and their numbers for records and protected values.
+"""Formulas such as `y ~ income + age*sex`: what they mean, and their numbers.
 
 A small grammar, as users of R and statsmodels write it:
 
@@ -211,7 +211,7 @@ class Formula:
 
 
 def _codings(categories: Sequence[str], spanned: set[frozenset[str]]) -> list[dict[str, bool]]:
-    """How the categories of a term are coded: whether each has a column for every level but the first.
+    """How categories of a term are coded: whether the first level has no column.
 
     With contrasts, a product of categories stands for itself; with all levels, for itself and the product without it.
     So the products that the model does not have yet are joined to as few as possible, as in patsy.

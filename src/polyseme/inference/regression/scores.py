@@ -93,7 +93,7 @@ class RegressionDesign(Protocol):
         ...
 
     def kept(self, rows: slice) -> Floats | None:
-        """1 where the filter keeps a record with these values: (n, values or 1). None where it keeps all."""
+        """1 where the filter keeps a record with these values, None where it keeps all."""
         ...
 
 
@@ -152,7 +152,11 @@ class Fitted:
 
 @dataclass(frozen=True, eq=False)
 class _Piece:
-    """Some records: contributions and working posterior (n, c), terms (n, c or 1, p), outcome (n, c or 1, m)."""
+    """Some records.
+
+    u, q  contributions and working posterior: (n, c)
+    x, y  terms (n, c or 1, p) and outcome (n, c or 1, m)
+    """
 
     rows: slice
     u: Floats
@@ -223,7 +227,7 @@ class _Scores:
             return start
 
     def _newton(self, b: Floats, share: float) -> Floats:
-        """Newton's method; `share` is that of the contributions, and the rest is that of the working posterior."""
+        """Newton's method; `share` is that of the contributions, the rest of the posterior."""
         score, hessian, positive = self._sums(b, share)
         size = self._norm(score, positive)
         for _ in range(_STEPS):

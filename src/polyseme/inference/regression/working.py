@@ -80,7 +80,10 @@ class SetScores:
         return all(each.identifiable for _, each in self.maps)
 
     def contributions(self, rows: slice) -> Floats:
-        """`u_v(R)` of some records: (n, F). Its expectation given the true value is 1 there and 0 elsewhere."""
+        """`u_v(R)` of some records: (n, F).
+
+        Its expectation given the true value is 1 there and 0 elsewhere.
+        """
         return self._by_group(rows, lambda each, sets: each.contributions(sets))
 
     def posterior(self, rows: slice) -> Floats:
@@ -110,7 +113,7 @@ def _posterior(each: UnbiasedMap, sets: Ints) -> Floats:
 
 
 def folds_of(counts: Ints, people: Ints | None = None) -> Ints | None:
-    """A fold for each row, where every row is one record; None where there are so many that it makes no difference.
+    """A fold for each row, where every row is one record; None where there are many.
 
     Each fold has working distributions that are fitted to the others. From their own sets they would follow the noise
     of these, and intervals would be too short: with 300 records, variances were 0.7 to 0.9 of what they should be.
@@ -221,7 +224,7 @@ def _softmax(linear: Floats) -> Floats:
 
 
 def _grouped(linear: Floats, shares: Floats, counts: Ints, most: int) -> tuple[Ints, Floats]:
-    """Records with similar working distributions put together: the group of each, and the mean of each group."""
+    """Groups of records with similar working distributions, and their means."""
     member = _similar(linear, shares, most) if most > 1 else np.zeros(len(shares), dtype=np.int64)
     _, member = np.unique(member, return_inverse=True)
     totals = np.bincount(member, weights=counts)
