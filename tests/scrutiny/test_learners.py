@@ -197,8 +197,9 @@ def test_a_range_is_guessed_at_least_as_often_as_a_value() -> None:
     value = np.where(rng.random(3_000) < 0.85, group, other)
     table = pl.DataFrame({"group": group.astype(str), "sex": rng.choice(["m", "f"], 3_000), "x": value.astype(str)})
     policy = ps.Policy.loads(
-        "attributes: {group: {role: quasi-identifier}, sex: {role: quasi-identifier}, x: {role: sensitive, domain: "
-        "['0', '1', '2', '3', '4', '5', '6', '7'], distance: {line: rank}, protect: {semantic-diversity: {l: 2, d: 2}}}}"
+        "attributes: {group: {role: quasi-identifier}, sex: {role: quasi-identifier}, x: {role: sensitive, "
+        "domain: ['0', '1', '2', '3', '4', '5', '6', '7'], distance: {line: rank}, "
+        "protect: {semantic-diversity: {l: 2, d: 2}}}}"
     )
     guessers = ps.plan(policy, data=table).to_dict()["attributes"]["x"]["learner"]
     for name in ("marginal", "conditional"):
