@@ -114,7 +114,7 @@ def circle(count, l, **more):
 
 def listed(count, l, neighbors=None):
     later = neighbors or [list(range(code + 1, count)) for code in range(count)]
-    return {"kind": "listed", "l": l, "p53": ONE, "neighbors": later, "weights": [1] * count, "excluded": []}
+    return {"kind": "listed", "l": l, "p53": ONE, "neighbours": later, "weights": [1] * count, "excluded": []}
 
 
 def clusters(count, l, **more):

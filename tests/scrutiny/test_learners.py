@@ -190,6 +190,23 @@ def test_few_people_are_groups_too() -> None:
     assert attackers.marginal.after <= attackers.conditional.after <= attackers.conditional.high
 
 
+def test_a_range_is_guessed_at_least_as_often_as_a_value() -> None:
+    """Values are judged leave-one-out, ranges by the groups' shares, which came out lower: 90.7% beside 91.0%."""
+    rng = np.random.default_rng(1)
+    group, other = rng.integers(0, 8, 3_000), rng.integers(0, 8, 3_000)
+    value = np.where(rng.random(3_000) < 0.85, group, other)
+    table = pl.DataFrame({"group": group.astype(str), "sex": rng.choice(["m", "f"], 3_000), "x": value.astype(str)})
+    policy = ps.Policy.loads(
+        "attributes: {group: {role: quasi-identifier}, sex: {role: quasi-identifier}, x: {role: sensitive, "
+        "domain: ['0', '1', '2', '3', '4', '5', '6', '7'], distance: {line: rank}, "
+        "protect: {semantic-diversity: {l: 2, d: 2}}}}"
+    )
+    guessers = ps.plan(policy, data=table).to_dict()["attributes"]["x"]["learner"]
+    for name in ("marginal", "conditional"):
+        for key in ("before", "after", "worst_group"):
+            assert guessers[name]["range"][key] >= guessers[name][key], (name, key)
+
+
 def test_columns_that_tell_nothing_add_nothing() -> None:
     """Groups of ten by chance: to count each record for itself would seem right in 68%."""
     random = np.random.default_rng(5)
