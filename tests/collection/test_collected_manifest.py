@@ -114,7 +114,7 @@ def test_the_report_says_how_it_was_collected(settings: dict[str, Any], channel:
     assert "<dt>Contact</dt><dd>nobody</dd>" in text
     assert "2 December 2026" in text
     assert "no dates were announced" in text
-    assert "not manifest_with" not in text
+    assert "not stated" not in text
     assert manifest.collected.campaign in text
 
 

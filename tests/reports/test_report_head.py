@@ -84,7 +84,7 @@ def test_no_name_appears_that_was_not_stated(table: pl.DataFrame, monkeypatch: p
     shown = ps.report(made)
     facts = head_facts(parsed(shown))
     for name in ("Published by", "Date of the release", "Version of the policy"):
-        assert facts[name] == "not head_facts"
+        assert facts[name] == "not stated"
     assert facts["Checksum of the release (SHA-256)"].startswith("none")
     assert parsed(shown).all("h1")[0].text == "Release of 300 records"
     assert "about:" in shown
@@ -142,7 +142,7 @@ def test_attacks_and_checks_have_plain_names_units_and_technical_names(release: 
     assert kinds["published-estimate"].startswith(
         "Published estimate: estimates the distribution of the values from the release"
     )
-    assert kinds["candidates"].startswith("Every set has the head_facts number of candidates")
+    assert kinds["candidates"].startswith("Every set has the stated number of candidates")
     for label in ("Reached", "Promised at most", "Without the release"):
         for shown in cells(tree, label):
             assert shown == "–" or shown.endswith(("%", " of 1")), shown

@@ -241,7 +241,7 @@ def unreached(method: str, broken: Sequence[Verdict]) -> ImpossibleError:
         Problem(
             f"$.method.{method}",
             f"it leaves the quasi-identifiers as they are, and cannot reach {verdict.model} "
-            f"({verdict.note or f'the worst class has {verdict.worst:.4g}, requested for is {verdict.bound:.4g}'})",
+            f"({verdict.note or f'the worst class has {verdict.worst:.4g}, required is {verdict.bound:.4g}'})",
             "remove the model, or use full-domain or mondrian",
         )
         for verdict in broken

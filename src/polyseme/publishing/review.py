@@ -304,7 +304,7 @@ def _broken(verdict: Verdict) -> str:
     """Which model does not hold, and by how much."""
     about = f" of {verdict.attribute}" if verdict.attribute else ""
     parameters = ", ".join(f"{name} = {value}" for name, value in verdict.parameters.items() if name != "attribute")
-    worst = verdict.note or f"the worst class has {verdict.worst:.4g}, asked for is {verdict.bound:.4g}"
+    worst = verdict.note or f"the worst class has {verdict.worst:.4g}, required is {verdict.bound:.4g}"
     worst += ", counted by people" if verdict.counts == "people" else ""
     return f"{verdict.model}{about} ({parameters}) does not hold on the rows that would be published: {worst}"
 

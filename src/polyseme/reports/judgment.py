@@ -141,10 +141,12 @@ def _at_most(risk: ValueRisk) -> str:
 def _sets_not_read(page: Page) -> list[str]:
     """Where it is not known what the sets of other attributes tell."""
     names = [
-        name for name, stated in page.learners.items() if stated.combined is not None and stated.combined.after is None
+        name
+        for name, attackers in page.learners.items()
+        if attackers.combined is not None and attackers.combined.after is None
     ]
-    stated = f"How often an attacker who reads all sets of a record guesses {_all(names)} right is not known."
-    return [stated] if names else []
+    sentence = f"How often an attacker who reads all sets of a record guesses {_all(names)} right is not known."
+    return [sentence] if names else []
 
 
 def _made_elsewhere(page: Page) -> list[str]:

@@ -74,7 +74,7 @@ def render_page(page: Page) -> str:
         questions=_questions(page),
         leaks=_leaks(page),
         learned=" ".join(filter(None, [_learned(page), *map(_learned_in_group, page.learned_in_groups)])),
-        stated={name: _sentence(stated) for name, stated in page.learners.items()},
+        learned_sentences={name: _sentence(attackers) for name, attackers in page.learners.items()},
         excesses=_excesses(page),
         infinity=math.inf,
         class_sizes=sizes_figure(page.treatment, 640, "wide"),
