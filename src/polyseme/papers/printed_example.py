@@ -9,7 +9,6 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import TypeAlias
 
 from polyseme.papers.study import Claim, Finding, Results, Row, Sources, Verdict, put_right
@@ -156,7 +155,7 @@ def _as_printed(number: float, printed: float) -> bool:
     >>> _as_printed(0.7465, 0.74), _as_printed(0.7465, 0.75), _as_printed(0.7465, 0.73)
     (True, True, False)
     """
-    unit = 10.0 ** Decimal(repr(printed)).normalize().as_tuple().exponent if printed % 1 else 0.0
+    unit = 10.0 ** -len(repr(printed).partition(".")[2]) if printed % 1 else 0.0
     return printed - unit / 2 - _SAME <= number < printed + unit + _SAME
 
 
