@@ -10,7 +10,7 @@ import pytest
 import polyseme
 from polyseme.models.registry import MODELS
 from polyseme.privacy.promises.registry import PROMISES
-from polyseme.results.words import ATTACKS, CHECKS, METRICS, SCORES, reached
+from polyseme.results.views.words import ATTACKS, CHECKS, METRICS, SCORES, reached
 from polyseme.scrutiny.attacks.registry import ADVERSARIES, IN_CLASSES
 from polyseme.scrutiny.metrics import METRICS as COMPUTED
 
@@ -61,7 +61,7 @@ def test_no_other_module_holds_the_texts() -> None:
         for text in _texts(path)
         if text in ours and text
     }
-    assert {path for path, _ in found} == {"results/words.py"}
+    assert {path for path, _ in found} == {"results/views/words.py"}
 
 
 def _texts(path: Path) -> list[str]:

@@ -16,7 +16,7 @@ from enum import Enum
 
 from polyseme.reports.contents import FindingLine, Outcome, Page, Reidentification, ValueRisk, worst
 from polyseme.results.views.formats import chance, counted
-from polyseme.results.words import attack_words, check_words
+from polyseme.results.views.words import attack_words, check_words
 
 __all__ = ["Light", "Signal", "risk_paragraph", "signal", "value_risks"]
 

@@ -29,7 +29,7 @@ from polyseme.results.attackers import Guessers
 from polyseme.results.views import formats
 from polyseme.results.views.formats import chance, day, moment
 from polyseme.results.views.plan_tables import above_sentence
-from polyseme.results.words import (
+from polyseme.results.views.words import (
     attack_words,
     check_words,
     compared_with,

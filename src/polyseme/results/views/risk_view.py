@@ -13,7 +13,7 @@ from polyseme.results.views.formats import count, name_of, percent, plain, quant
 from polyseme.results.views.html import titled_table
 from polyseme.results.views.tables import Document, Head
 from polyseme.results.views.terminal import titled_view
-from polyseme.results.words import CHECKS
+from polyseme.results.views.words import CHECKS
 
 __all__ = ["risk_table", "risk_view"]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from polyseme.models.base import Verdict
 from polyseme.results.views.formats import NOTHING, count, parameters, percent, quantity, yes_no
-from polyseme.results.words import CHECKS, METRICS, SCORES, is_distance
+from polyseme.results.views.words import CHECKS, METRICS, SCORES, is_distance
 
 __all__ = [
     "ESTIMATED",

@@ -68,7 +68,7 @@ from polyseme.results.views.tables import (
     verdict_notes,
     verdict_rows,
 )
-from polyseme.results.words import measures
+from polyseme.results.views.words import measures
 
 __all__ = [
     "FittedTable",
