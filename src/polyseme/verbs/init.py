@@ -50,10 +50,12 @@ def init(data: Any, **written: Unpack[TableOptions]) -> Draft:
 def unknown_values(text: str, data: Any, **written: Unpack[TableOptions]) -> tuple[Problem, ...]:
     """The values that a drafted policy counts as other, because a taxonomy does not know them."""
     policy, source = Policy.loads(text), Profile(table_given(data, **written))
-    requested = {name: entry["hierarchy"] for name, entry in parse(text)["attributes"].items() if "hierarchy" in entry}
-    source.hold(list(requested))
+    hierarchies = {
+        name: entry["hierarchy"] for name, entry in parse(text)["attributes"].items() if "hierarchy" in entry
+    }
+    source.hold(list(hierarchies))
     found = []
-    for name, hierarchy in requested.items():
+    for name, hierarchy in hierarchies.items():
         if isinstance(hierarchy, Mapping) and "unknown" in hierarchy:
             rule = read_hierarchy({"taxonomy": hierarchy["taxonomy"]}).open(policy.files)
             seen = values_of(column_values(source, name, policy.table.missing_values)).strangers(rule)
