@@ -228,7 +228,7 @@ def _sets(table: Coded, d: int, repeats: int, stream: SystemStream) -> list[Row]
 
 
 def _revealed(l: int, d: int) -> list[Row]:
-    """What sets about incomes reveal at most, and how many directions of the table leave no trace in them."""
+    """What sets of incomes reveal at most, and how many directions they leave no trace of."""
     distance = income(2, yen=True).distance
     simple, ours = mechanism_or_none("simple", distance.structure(d), l), our_mechanism(distance, l, d)
     if simple is None or ours is None:

@@ -490,7 +490,7 @@ def smaller(pairs: Iterable[tuple[Row | float, Row | float]]) -> Tally:
 
 
 def smallest(settings: Iterable[tuple[Row, Sequence[Row]]]) -> Tally:
-    """How often a row is smaller than all others of its setting, or one of these is smaller than it."""
+    """How often a row is smaller than all others of its setting, or one is smaller than it."""
     settings = list(settings)
     many = sum(len(others) for _, others in settings)
     clear = sum(all(below(one, other, many) for other in others) for one, others in settings)

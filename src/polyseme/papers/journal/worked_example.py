@@ -113,7 +113,7 @@ def _rooms(places: Sequence[int]) -> int:
 
 
 def _fitting(places: Sequence[int]) -> int:
-    """The most values that find room beside a set, by trying all: ten values round a circle, d = 2."""
+    """The most values that find room beside a set, by trying all: ten on a circle, d = 2."""
     far = {v for v in range(1, 11) if all(min((v - u) % 10, (u - v) % 10) >= _D for u in places)}
     return max(
         many
@@ -271,7 +271,7 @@ def _mean_square(table: Floats) -> float:
 
 
 def _deviations(mechanism: Mechanism, reported: Floats, true: Floats) -> Floats:
-    """How far reported numbers are from what is to be expected, in standard deviations of their cells."""
+    """How far reported numbers are from their expectations, in standard deviations."""
     inclusion = mechanism.inclusion_matrix()
     expected, variance = true @ inclusion, true @ (inclusion * (1.0 - inclusion))
     return np.asarray(np.abs(reported - expected) / np.sqrt(variance))
