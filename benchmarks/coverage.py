@@ -164,16 +164,16 @@ def main() -> int:
     further = {} if chosen.regressions else dict.fromkeys(further_scenes(), RECORD_QUESTIONS)
     regressions = {} if chosen.further else dict.fromkeys(regression_scenes(), ("coefficients",))
     every: dict[AnyScene, tuple[str, ...]] = {**usual, **further, **regressions}
-    requested = {scene: names for scene, names in every.items() if chosen.only in str(scene)}
-    requested = dict(list(requested.items())[part - 1 :: parts])
+    scenes_run = {scene: names for scene, names in every.items() if chosen.only in str(scene)}
+    scenes_run = dict(list(scenes_run.items())[part - 1 :: parts])
     last: dict[tuple[AnyScene, str], Found] = {}
     for look, times in enumerate(LOOKS):
-        jobs = [Job(scene, times * chosen.releases, chosen.seed + look, names) for scene, names in requested.items()]
+        jobs = [Job(scene, times * chosen.releases, chosen.seed + look, names) for scene, names in scenes_run.items()]
         found = run(jobs, chosen.jobs, chosen.kept)
         last |= {(row.scene, row.answer): row for row in found}
         doubtful = [row for row in last.values() if miss(row) > 0.0]
         print(f"look {look + 1}: {len(jobs)} scenes, {len(found)} classes, {len(doubtful)} out of bounds", flush=True)
-        requested = questions_of(doubtful)
+        scenes_run = questions_of(doubtful)
     return show(list(last.values()), chosen.worst)
 
 

@@ -47,7 +47,7 @@ def _positions(ctx: click.Context, _: click.Parameter, given: tuple[str, ...]) -
     multiple=True,
     callback=_positions,
     metavar="NAME=5,15,...",
-    help="Numbers for the values of an attribute, in the order of its domain, or as LABEL:NUMBER.",
+    help="Numbers for values, in the order of the domain, or as LABEL:NUMBER.",
 )
 @click.option(
     "--population",
@@ -80,13 +80,11 @@ def command(
 ) -> None:
     """Fit a regression on open and protected columns of a RELEASE, with intervals.
 
-    A protected attribute may be the outcome, a term, or both. One with numeric labels enters as a number, C(x) as
-    categories; others are categories. "worth" is the number of open records that would be as precise.
+    A protected attribute with numeric labels enters as a number, C(x) as categories. "worth" counts open records as precise.
 
     \b
     Example:
       polyseme regress release 'income >= "5-6M" ~ age + sex' --family logistic
-      polyseme regress release 'age ~ income >= "5-6M" + sex' --where 'age >= 25' --population finite
     """
     from polyseme.verbs.regress import regress
 

@@ -1,4 +1,4 @@
-"""Small commands: shell completion, demo, keys, built-in rules and classifications."""
+"""Small commands: demo, keys, ledgers, reports, built-in rules and classifications."""
 
 from __future__ import annotations
 
@@ -6,36 +6,32 @@ import json
 from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 import click
-from click.shell_completion import get_completion_class
 
-from polyseme.cli.console import PathType, busy, force_option, say, show_offending, show_values_option
-from polyseme.kernel.errors import InternalError
+from polyseme.cli.console import (
+    PathType,
+    TableType,
+    busy,
+    force_option,
+    json_option,
+    print_json,
+    say,
+    show,
+    show_offending,
+    show_values_option,
+    text_table_options,
+    write_text,
+)
+from polyseme.kernel.plugins import installed, pip_line
 
 if TYPE_CHECKING:
     from polyseme.kernel.errors import Problem
     from polyseme.semantics.distances.taxonomy import Coverage, Taxonomy
+    from polyseme.tables.io.source import TableOptions
 
-__all__ = ["completion_command", "demo_command", "key_command", "rules_command", "taxonomy_command"]
-
-
-@click.command("completion")
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-def completion_command(shell: str) -> None:
-    """Print the completion script for SHELL.
-
-    \b
-    Example:
-      polyseme completion bash >> ~/.bashrc
-    """
-    from polyseme.cli import cli
-
-    kind = get_completion_class(shell)
-    if kind is None:
-        raise InternalError(f"no completion for {shell}")
-    click.echo(kind(cli, {}, "polyseme", "_POLYSEME_COMPLETE").source())
+__all__ = ["demo_command", "key_command", "ledger_command", "report_command", "rules_command", "taxonomy_command"]
 
 
 @click.command("demo")
@@ -83,6 +79,110 @@ def key_new(file: Path) -> None:
 
     new_key(file)
     say(f"Wrote a new key to {file}. Keep it secret, and do not lose it.", err=True)
+
+
+@click.group("ledger")
+def ledger_command() -> None:
+    """Keep what was published about the same people, and say what all of it tells together.
+
+    `anonymize --ledger` asks the ledger before it publishes, and records the release afterwards.
+
+    \b
+    Example:
+      polyseme ledger show ledger.json
+    """
+
+
+@ledger_command.command("add")
+@click.argument("ledger", type=PathType)
+@click.argument("release", type=PathType)
+@click.option("--people", required=True, help="Whom the release is about: any name that you will know again.")
+def ledger_add(ledger: Path, release: Path, people: str) -> None:
+    """Record a published RELEASE in the file LEDGER, which is created if it does not exist.
+
+    The ledger holds public things only: the manifest's checksum, how each column was published and the distributions
+    that every reader can estimate from the release. Only --people is yours: choose a name that may be read.
+
+    \b
+    Example:
+      polyseme ledger add ledger.json published --people patients
+    """
+    from polyseme.verbs.ledger import record
+
+    with busy("Recording"):
+        after = record(ledger, release, people)
+    number = len(after.about(people))
+    say(f"{ledger}: {number} {'release' if number == 1 else 'releases'} about {people}", err=True)
+
+
+@ledger_command.command("show")
+@click.argument("ledger", type=PathType)
+@click.option("--people", help="Only what is about these people.")
+@json_option
+def ledger_show(ledger: Path, people: str | None, as_json: bool) -> None:
+    """Say what all releases of a LEDGER tell together.
+
+    For each attribute: how many different sets a person has, the sum of the epsilons, how often only the true value is
+    in all sets, and how often an attacker who knows the distribution and has every release guesses right.
+
+    \b
+    Example:
+      polyseme ledger show ledger.json
+    """
+    from polyseme.results.ledger import Ledger
+    from polyseme.verbs.ledger import exposures
+
+    kept = Ledger.load(ledger)
+    with busy("Adding up"):
+        found = exposures(kept, people)
+    if as_json:
+        print_json({**kept.to_dict(), **found.to_dict()})
+        return
+    show(kept)
+    show(found)
+
+
+@click.command("report")
+@click.argument("release", type=PathType)
+@click.option("--original", type=TableType, help="The original table, to compare with.")
+@click.option(
+    "--population", type=TableType, help="People with the same quasi-identifiers, for k-map and the journalist."
+)
+@click.option("--by", help="An untouched attribute to break the charts down by.")
+@click.option("--title", help="The name of the data set, at the head of the page; from the policy when omitted.")
+@click.option("--publisher", help="The person or office responsible for the release; from the policy when omitted.")
+@click.option("--out", type=PathType, required=True, help="The HTML file to write.")
+@text_table_options
+@click.option("--force", is_flag=True, help="Replace an earlier report.")
+def report_command(
+    release: Path,
+    original: Path | str | None,
+    population: Path | str | None,
+    by: str | None,
+    title: str | None,
+    publisher: str | None,
+    out: Path,
+    force: bool,
+    **written: Unpack[TableOptions],
+) -> None:
+    """Write one self-contained HTML page: risks, guarantees, verification and charts.
+
+    With --original the page shows true distributions: it is marked as internal, on screen and on every printed page.
+
+    \b
+    Example:
+      polyseme report release --out report.html
+    """
+    from polyseme.kernel.files import require_place
+    from polyseme.reports.page import is_page
+    from polyseme.verbs.report import report
+
+    require_place(out, force, is_page)
+    if not installed("charts"):
+        say(f"Note: without the extra 'charts' the page has tables only; {pip_line('charts')}", err=True)
+    with busy("Reporting"):
+        page = report(release, original, by, title=title, publisher=publisher, population=population, **written)
+    write_text(page, out, force, is_page)
 
 
 @click.group("rules", short_help="Built-in semantic rules: list, show.", epilog="Example: polyseme rules list")

@@ -142,7 +142,7 @@ class Regression(Result):
             formula=document["formula"],
             family=document["family"],
             terms=tuple(row["term"] for row in rows),
-            **numbers,
+            **numbers,  # type: ignore[arg-type]
             covariance=np.array(document["covariance"], dtype=np.float64),
             records=document["records"],
             level=document["level"],

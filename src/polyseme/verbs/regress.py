@@ -37,8 +37,6 @@ def regress(
 ) -> Regression:
     """The coefficients of a regression, by corrected scores.
 
-    No distribution of the protected values is assumed, whether they are the outcome, terms, or both.
-
     formula     such as "y ~ income + age*sex": terms, `a:b`, `C(x)`, `I(x**2)`, `income >= 50`, `disease == "flu"`
     family      "linear", "logistic", "poisson" or "multinomial"
     where       a condition on the records, such as 'age >= 30 and sex == "f"'

@@ -472,7 +472,7 @@ class FormulaDesign:
         return np.broadcast_to(values, (number, values.shape[1]))
 
     def kept(self, rows: slice) -> Floats | None:
-        found: Any = None
+        found: Floats | None = None
         for part in self.filters:
             held = (part.values(self.frame, rows) != 0).astype(np.float64)
             found = held if found is None else found * held
@@ -717,7 +717,9 @@ class _Predictor:
         spread = np.sqrt(np.maximum(np.einsum("np,pq,nq->n", x, self.covariance, x), 0.0))
         reach = float(special.stdtrit(float(self.freedom.min()), 0.5 + level / 2.0)) * spread
         found = {"estimate": linear[:, 0], "low": linear[:, 0] - reach, "high": linear[:, 0] + reach}
-        link = {"linear": np.asarray, "logistic": special.expit, "poisson": np.exp}[self.options.family]
+        if self.options.family == "linear":
+            return dict(found)
+        link = special.expit if self.options.family == "logistic" else np.exp
         return {name: link(column) for name, column in found.items()}
 
     def _shares(self, linear: Floats) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations, permutations, product
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 
@@ -271,7 +271,7 @@ class _Evaluation:
 
     def of(self, node: ast.expr) -> Any:
         if isinstance(node, ast.Constant):
-            return np.float64(node.value)
+            return float(cast(float, node.value))
         if isinstance(node, ast.Name):
             variable = self.frame.variables[_name(node, self.quoted)]
             return self.frame.spread(variable, variable.numbers, self.rows)
@@ -353,7 +353,8 @@ class _Check:
         if isinstance(node, ast.BinOp):
             if type(node.op) not in _ARITHMETIC:
                 return self.refuse(node, "this operator is not known here", _LACKS.get(type(node.op), _GRAMMAR))
-            self.number(node.left), self.number(node.right)
+            self.number(node.left)
+            self.number(node.right)
             return "number"
         if isinstance(node, ast.BoolOp):
             for value in node.values:
@@ -433,7 +434,7 @@ class _Check:
         variable = self.frame.variables[_name(column, self.quoted)]
         if str(text.value) not in variable.spellings:
             known = "" if variable.quiet else nearest(str(text.value), list(variable.spellings))
-            self.refuse(text, f"'{text.value}' is not a value of '{variable.name}'", known)
+            self.refuse(text, f"'{text.value!s}' is not a value of '{variable.name}'", known)
         elif not isinstance(operator, ast.Eq | ast.NotEq) and not variable.ordered:
             self.refuse(column, f"the values of '{variable.name}' have no order", "compare them with == or in")
 

@@ -260,7 +260,7 @@ class _Scores:
         with np.errstate(all="ignore"):
             if not (np.isfinite(score).all() and np.isfinite(positive).all()):
                 return np.inf
-            return float(np.sqrt(max(score @ _solve(positive, score), 0.0)))
+            return float(np.sqrt(max(float(score @ _solve(positive, score)), 0.0)))
 
     def _sums(self, b: Floats, share: float) -> tuple[Floats, Floats, Floats]:
         """The score, H and M."""
@@ -348,7 +348,7 @@ class _Scores:
         bounded = np.minimum(np.maximum(variance, least), largest)
         bounded = np.where(bounded > 0.0, bounded, largest)
         scale = np.sqrt(np.divide(bounded, variance, out=np.ones(self.size), where=variance > 0.0))
-        out = found * np.outer(scale, scale)
+        out = np.asarray(found * np.outer(scale, scale), dtype=np.float64)
         np.fill_diagonal(out, bounded)
         return out
 

@@ -94,8 +94,8 @@ class SetScores:
         group, sets = self.group[rows], self.sets[rows]
         out = np.zeros((len(group), self.size))
         order = np.argsort(group, kind="stable")
-        starts = np.flatnonzero(np.r_[True, np.diff(group[order]) > 0]) if len(order) else []
-        for start, end in zip(starts, [*starts[1:], len(order)]):
+        starts = np.flatnonzero(np.diff(group[order], prepend=-1) > 0)
+        for start, end in zip(starts, np.append(starts[1:], len(order))):
             mine = order[start:end]
             number, each = self.maps[group[mine[0]]]
             stratum = self.strata.members[number]
