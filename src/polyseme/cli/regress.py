@@ -80,7 +80,8 @@ def command(
 ) -> None:
     """Fit a regression on open and protected columns of a RELEASE, with intervals.
 
-    A protected attribute with numeric labels enters as a number, C(x) as categories. "worth" counts open records as precise.
+    A protected attribute with numeric labels enters as a number, C(x) as categories. "worth" is the number of open
+    records that would be as precise.
 
     \b
     Example:

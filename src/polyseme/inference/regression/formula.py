@@ -271,7 +271,7 @@ class _Evaluation:
 
     def of(self, node: ast.expr) -> Any:
         if isinstance(node, ast.Constant):
-            return float(cast(float, node.value))
+            return float(cast("float", node.value))
         if isinstance(node, ast.Name):
             variable = self.frame.variables[_name(node, self.quoted)]
             return self.frame.spread(variable, variable.numbers, self.rows)
