@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -32,7 +33,10 @@ _MOST_LINES = 5_000
 """Events of a job that are kept."""
 _KEPT = 20
 """Ended jobs that are remembered."""
-_WINDOWS = sys.platform == "win32"
+if sys.platform == "win32":
+    _STOP = signal.CTRL_BREAK_EVENT
+else:
+    _STOP = signal.SIGTERM
 
 
 @dataclass(eq=False)
@@ -131,9 +135,9 @@ class Jobs:
 
     async def _command(self, job: Job) -> None:
         began = time.monotonic()
-        options: dict[str, Any] = (
-            {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP} if _WINDOWS else {"start_new_session": True}
-        )
+        options: dict[str, Any] = {"start_new_session": True}
+        if sys.platform == "win32":
+            options = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
         job.process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "polyseme", "--progress", "json", *job.arguments,
             cwd=self._folder, stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE,
@@ -156,13 +160,21 @@ class Jobs:
         if running is None or running.returncode is not None:
             return
         with contextlib.suppress(ProcessLookupError):
-            running.send_signal(signal.CTRL_BREAK_EVENT if _WINDOWS else signal.SIGTERM)
+            running.send_signal(_STOP)
         try:
             await asyncio.wait_for(running.wait(), PATIENCE)
         except TimeoutError:
             with contextlib.suppress(ProcessLookupError):
                 running.kill()
             await running.wait()
+            self._sweep(job)
+
+    def _sweep(self, job: Job) -> None:
+        """Remove what a killed command had begun: hidden files beside the places that it was to write."""
+        for word in job.arguments:
+            target = self._folder / word
+            for left in target.parent.glob(f".{target.name[:40]}.*.partial*") if target.parent.is_dir() else ():
+                shutil.rmtree(left) if left.is_dir() else left.unlink(missing_ok=True)
 
     async def stop(self) -> None:
         """End all jobs, with the workbench."""

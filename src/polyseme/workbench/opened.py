@@ -7,6 +7,7 @@ table is read where it is, once: its columns are held by a `Profile`, from which
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -40,10 +41,10 @@ __all__ = ["Conflict", "Opened", "described", "tables_below"]
 KINDS = (".csv", ".tsv", ".txt", ".parquet", ".arrow", ".feather", ".xlsx", ".xls", ".ods", ".dta", ".sav", ".sas7bdat")
 """Endings of the files that are offered."""
 _LISTED = 500
-"""Files that are offered at the most."""
+"""Files that are offered, and values that are listed, at the most."""
+_DEEP, _LOOKED_AT = 3, 20_000
+"""Folders below the start folder, and files in them, that are looked at."""
 _EXAMPLES = 3
-_FIRST = 8
-"""Rows of a table that are shown."""
 
 
 class Conflict(Exception):
@@ -62,17 +63,19 @@ def described(problems: Iterable[Problem], text: str = "") -> list[dict[str, Any
 
 
 def tables_below(folder: Path) -> list[str]:
-    """The tables in a folder and the folders below it, as paths from there; hidden ones are left out."""
-    found = []
-    for path in sorted(folder.rglob("*")):
-        parts = path.relative_to(folder).parts
-        if any(part.startswith(".") for part in parts) or path.suffix.lower() not in KINDS or not path.is_file():
-            continue
-        if not any((folder.joinpath(*parts[:depth]) / "manifest.json").is_file() for depth in range(len(parts))):
-            found.append("/".join(parts))
-        if len(found) == _LISTED:
+    """The tables in a folder and some folders below it, as paths from there; hidden ones and releases are left out."""
+    found, looked = list[str](), 0
+    for place, folders, files in os.walk(folder):
+        parts = Path(place).relative_to(folder).parts
+        deep = len(parts) >= _DEEP or "manifest.json" in files
+        folders[:] = [] if deep else sorted(name for name in folders if not name.startswith((".", "__")))
+        looked += len(files)
+        if "manifest.json" not in files:
+            names = sorted(name for name in files if name.lower().endswith(KINDS) and not name.startswith("."))
+            found += ["/".join((*parts, name)) for name in names]
+        if looked > _LOOKED_AT:
             break
-    return found
+    return found[:_LISTED]
 
 
 @dataclass(eq=False)

@@ -212,7 +212,7 @@ export function render() {
   const main = at("main");
   const kept = document.getElementById("notice");
   try {
-    main.replaceChildren(...[kept, screen.internal?.() && band(), h("h1", { id: "heading", tabindex: "-1" }, screen.heading), screen.render()].filter(Boolean));
+    main.replaceChildren(...[kept, screen.internal?.() && band(), h("h1", { id: "heading", tabindex: "-1" }, screen.heading), screen.render(), printed()].filter(Boolean));
   } catch (error) {
     show(error);
   }
@@ -221,6 +221,9 @@ export function render() {
 
 /** Screens with values of the table say so, on paper too. */
 const band = () => h("p", { class: "internal" }, "Internal: this screen shows values from your table.");
+
+/** What a printed page is about. */
+const printed = () => h("p", { class: "printed" }, `${app.state.policy.path}, revision ${app.state.policy.revision}, ${new Date().toISOString().slice(0, 10)}`);
 
 /** Listen for changes that other tabs, editors and jobs make. */
 async function listen() {

@@ -3,7 +3,7 @@
 import { get } from "./api.js";
 import { app, edit, receiptOf, render as again, show } from "./app.js";
 import { h } from "./dom.js";
-import { ROLES, count } from "./words.js";
+import { ROLES, count, place } from "./words.js";
 
 export const heading = "What are the columns?";
 export const internal = () => Boolean(app.memory.columns);
@@ -14,18 +14,26 @@ export const internal = () => Boolean(app.memory.columns);
 function roleOf(name) {
   const document = app.state.policy.document ?? {};
   if (document["record-key"] === name) return "record-key";
+  if (secrets().some((secret) => document.attributes[secret]["shared-by"] === name)) return "shared-by";
   return document.attributes?.[name]?.role ?? "";
 }
+
+/** The columns that are published as sets. */
+const secrets = () => Object.entries(app.state.policy.document?.attributes ?? {}).filter(([, entry]) => /** @type {any} */ (entry)?.role?.startsWith("sensitive")).map(([name]) => name);
 
 /** @param {string[]} names @param {string} role */
 function choose(names, role) {
   const said = `${names.join(", ")}: ${ROLES[role][0]}`;
   const document = app.state.policy.document ?? {};
-  const was = names.includes(document["record-key"]);
-  const plain = role === "record-key" ? "identifier" : role;
+  const special = role === "record-key" || role === "shared-by";
+  const plain = special ? "identifier" : role;
   const roles = Object.fromEntries(names.filter((name) => document.attributes?.[name]?.role !== plain).map((name) => [name, plain]));
+  /** @type {Record<string, any>} */
   const changes = role === "record-key" ? { "record-key": names[0] } : {};
-  return edit({ roles, changes, remove: was && role !== "record-key" ? ["record-key"] : [], said });
+  if (role === "shared-by") for (const secret of secrets()) changes[place("attributes", secret, "shared-by")] = names[0];
+  const remove = role !== "record-key" && names.includes(document["record-key"]) ? ["record-key"] : [];
+  if (role !== "shared-by") remove.push(...secrets().filter((secret) => names.includes(document.attributes[secret]["shared-by"])).map((secret) => place("attributes", secret, "shared-by")));
+  return edit({ roles, changes, remove, said });
 }
 
 /** What will happen to a column. @param {string} role */
@@ -73,7 +81,7 @@ function selectRow(name, on) {
 function together() {
   const names = [...chosen()];
   if (!names.length) return null;
-  const select = h("select", { id: "together" }, ...Object.entries(ROLES).filter(([value]) => value !== "record-key").map(([value, [label]]) => h("option", { value }, label)));
+  const select = h("select", { id: "together" }, ...Object.entries(ROLES).filter(([value]) => value !== "record-key" && value !== "shared-by").map(([value, [label]]) => h("option", { value }, label)));
   return h(
     "p",
     { class: "row card" },

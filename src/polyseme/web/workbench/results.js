@@ -75,7 +75,7 @@ function attacks() {
   if (!held) return h("p", {}, h("button", { id: "attack", click: () => void run("attack", { truth: true }) }, "Run the attacks"));
   if (held.state === "running") return h("p", {}, "Attacking the release");
   if (!held.result) return h("pre", {}, held.messages.join("\n"));
-  const rows = held.result.findings.map((/** @type {any} */ one) => h("tr", {}, h("th", { scope: "row" }, one.words ?? one.attack), h("td", { "data-label": "Column" }, one.attribute ?? ""), h("td", { class: "number", "data-label": "Success" }, percent(one.success)), h("td", { class: "number", "data-label": "Bound" }, one.bound === null ? "–" : percent(one.bound)), h("td", {}, one.exceeded ? h("span", { class: "bad" }, "✗ exceeded") : h("span", { class: "quiet" }, "within"))));
+  const rows = held.result.findings.map((/** @type {any} */ one) => h("tr", {}, h("th", { scope: "row" }, one.words ?? one.attack), h("td", { "data-label": "Column" }, one.attribute ?? ""), h("td", { class: "number", "data-label": "Success" }, percent(one.success)), h("td", { class: "number", "data-label": "Bound" }, one.bound === null ? "–" : percent(one.bound)), h("td", {}, one.exceeded ? h("span", { class: "bad" }, "✗ exceeded") : h("span", { class: "quiet" }, one.bound === null ? "no bound" : "within"))));
   return h("table", { class: "blocks" }, h("caption", {}, "Attacks, judged by the original table"), h("thead", {}, h("tr", {}, ...["Attack", "Column", "Success", "Bound", ""].map((text) => h("th", { scope: "col" }, text || h("span", { class: "unseen" }, "Verdict"))))), h("tbody", {}, ...rows));
 }
 

@@ -9,6 +9,7 @@ export const ROLES = {
   insensitive: ["Harmless", "published unchanged"],
   weight: ["Survey weight", "rounded"],
   "record-key": ["Same person", "removed; people are counted, not rows"],
+  "shared-by": ["Same household", "removed; its members share one set"],
 };
 
 /** @param {number | null | undefined} share @param {number} [digits] */
