@@ -83,10 +83,10 @@ class _Table:
     """A table that was looked at."""
 
     name: str
-    source: Profile
-    draft: Draft
+    source: Profile = field(repr=False)
+    draft: Draft = field(repr=False)
     rows: int
-    first: list[dict[str, Any]]
+    first: list[dict[str, Any]] = field(repr=False)
     unique: int | None
     known: tuple[str, ...]
 
@@ -105,7 +105,7 @@ class Opened:
     allow_outside: bool = False
     table: str | None = None
     options: TableOptions = field(default_factory=lambda: cast("TableOptions", {}))
-    looked: _Table | None = None
+    looked: _Table | None = field(default=None, repr=False)
     share: float = 0.0
     wrong: list[dict[str, Any]] = field(default_factory=list)
     _turn: threading.RLock = field(default_factory=threading.RLock, repr=False)
@@ -308,7 +308,7 @@ class Opened:
             return {}
         codes = np.arange(domain.size)
         far = distance.between(codes[:, None], codes[None, :]) >= item.choice.d
-        labels = [str(label) for label in domain.labels]
+        labels = [str(label) for label in domain.values]
         return {labels[code]: [labels[other] for other in np.flatnonzero(far[code])] for code in codes}
 
     def counts(self, name: str) -> dict[str, int]:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from polyseme.privacy.analysis import thresholds
 from polyseme.results.plan import AttributePlan, Plan
 
 __all__ = ["Light", "Step", "card", "light", "settings"]
@@ -184,9 +185,16 @@ def card(item: AttributePlan) -> dict[str, Any]:
         "obstacle": known["obstacle"],
         "error": None if error is None else math.sqrt(error),
         "attackers": attackers,
+        "farthest": _farthest(item),
         "limit": None if item.learner is None else item.learner.learner,
         "floor": _floor(item),
     }
+
+
+def _farthest(item: AttributePlan) -> float | None:
+    """The largest distance between two values; None where values have no distance."""
+    distance = None if item.drawing is None else item.attribute.distance
+    return None if distance is None else float(max(thresholds(distance), default=0.0))
 
 
 def settings(tried: Sequence[Any], grid: Sequence[Any], chosen: tuple[int, float]) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ const KEY = "polyseme-workbench-token";
  * @typedef {{label: string, changes: Record<string, any>, remove: string[], job: Record<string, any> | null}} Step
  * @typedef {{color: string, title: string, why: string[], steps: Step[], details: string[]}} Light
  * @typedef {{name: string, title: string, before: number | null, after: number | null, worst_group: number | null, group: string, floor: number | null, low: number | null, high: number | null}} Attacker
- * @typedef {{name: string, size: number, l: number, d: number, p: number, feasible: boolean, identifiable: boolean, obstacle: string, error: number | null, attackers: Attacker[], limit: number | null, floor: number}} Card
+ * @typedef {{name: string, size: number, l: number, d: number, p: number, feasible: boolean, identifiable: boolean, obstacle: string, error: number | null, attackers: Attacker[], limit: number | null, floor: number, farthest: number | null}} Card
  * @typedef {{light: Light, cards: Card[], method: any, records: number | null, remarks: string[], receipt: Receipt}} Outlook
  * @typedef {{path: string, options: Record<string, string>, rows: number | null, columns: string[], first: Record<string, string>[], unique: number | null, known: string[], reading: boolean, share: number, problems: Trouble[]}} Table
  * @typedef {{

@@ -240,7 +240,7 @@ async function listen() {
 
 /** @param {{number: number, revision: string, jobs: Job[], share: number}} line */
 async function heard(line) {
-  if (!app.state || line.number === number) return;
+  if (!app.state || (line.number === number && line.revision === app.state.policy.revision)) return;
   number = line.number;
   const editing = document.activeElement?.id === "text";
   app.state = await get("state");

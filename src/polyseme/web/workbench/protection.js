@@ -131,7 +131,8 @@ function secret(card) {
   const promise = attributes[card.name]?.protect?.["semantic-diversity"] ?? attributes[card.name]?.protect?.diversity;
   const kind = attributes[card.name]?.protect?.["semantic-diversity"] ? "semantic-diversity" : "diversity";
   const at = (/** @type {string} */ key) => place("attributes", card.name, "protect", kind, key);
-  const widest = Math.max(card.size - 1, 1);
+  const farthest = card.farthest ?? 1;
+  const step = farthest < 3 ? farthest / 20 : 1;
   const limit = attributes[card.name]?.protect?.learner?.success ?? "";
   const known = attributes[card.name]?.prior ?? attributes[card.name]?.reference;
   const limits = h(
@@ -159,7 +160,7 @@ function secret(card) {
         "div",
         { class: "dials" },
         slider({ id: `l-${card.name}`, label: "Candidates in each set", value: promise.l, low: 2, high: Math.min(12, card.size), words: (value) => `${value} candidates`, changes: (value) => ({ [at("l")]: value }), said: (value) => `${card.name}: ${value} candidates` }),
-        kind === "semantic-diversity" && slider({ id: `d-${card.name}`, label: "How far apart they are", value: promise.d, low: 0, high: Math.min(widest, 20), words: (value) => `at least ${value} apart`, changes: (value) => ({ [at("d")]: value }), said: (value) => `${card.name}: at least ${value} apart` }),
+        kind === "semantic-diversity" && slider({ id: `d-${card.name}`, label: "How far apart they are", value: promise.d, low: 0, high: Math.max(farthest, promise.d), step, words: (value) => `at least ${value} apart`, changes: (value) => ({ [at("d")]: value }), said: (value) => `${card.name}: at least ${value} apart` }),
       ),
     numbers(card),
     kind === "semantic-diversity" && map(card),
