@@ -122,7 +122,21 @@ def _learned(item: AttributePlan, document: Mapping[str, Any]) -> Iterator[tuple
         if guessers.learner is None:
             yield f"{text} You have not set a limit.", _limits(item, after, document)
         else:
-            yield f"{text} Your limit is {guessers.learner:.0%}.", []
+            yield f"{text} Your limit is {guessers.learner:.0%}.", _within(item, after)
+
+
+def _within(item: AttributePlan, after: float) -> list[Step]:
+    """Steps where a limit is exceeded: more candidates, or a higher limit.
+
+    It is exceeded where an attacker who knows groups learns more than the public statistics say.
+    """
+    place = f"attributes.{item.name}.protect"
+    more = item.choice.l + 1
+    steps = [Step(f"{item.name}: {more} candidates", {f"{place}.semantic-diversity.l": more})] if item.choice.d else []
+    raised = next((limit for limit in reversed(LIMITS) if limit > after), None)
+    if raised is not None:
+        steps.append(Step(f"Raise the limit for {item.name} to {raised:.0%}", {f"{place}.learner.success": raised}))
+    return steps
 
 
 def _limits(item: AttributePlan, after: float, document: Mapping[str, Any]) -> list[Step]:

@@ -526,7 +526,7 @@ def _worded(job: Job) -> Any:
     """A job's result, with words for checks and attacks."""
     found = job.result
     if isinstance(found, dict) and job.kind in ("verify", "attack"):
-        from polyseme.reports.words import attack_words, check_words
+        from polyseme.results.views.words import attack_words, check_words
 
         for verdict in found.get("verdicts", ()):
             verdict["words"] = check_words(verdict["model"])
