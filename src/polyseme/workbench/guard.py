@@ -1,4 +1,4 @@
-"""Who may talk to the workbench: this machine's browser, with the token that was printed at the start.
+"""Access to the workbench: only for this machine's browser with the printed token.
 
 A page on another host can make a browser send requests to loopback. So `Host` must be exactly ours (DNS rebinding),
 `Sec-Fetch-Site` must not name another site, there is no cookie that could be sent along, and everything that reads or
@@ -101,7 +101,7 @@ def _is_json(scope: Scope) -> bool:
 
 
 def _with_headers(send: Any) -> Any:
-    """The same `send`, which adds our headers to every answer; an answer may have its own instead."""
+    """The same `send`, which adds our headers to answers that do not have them."""
 
     async def sent(message: MutableMapping[str, Any]) -> None:
         if message["type"] == "http.response.start":

@@ -1,4 +1,4 @@
-"""Every text that the policy has had: undo and redo, for any size of table, after a restart too.
+"""The texts that a policy has had: undo and redo, after a restart too.
 
 The file `.policy.yaml.history` beside the policy holds one JSON document a line. A policy may quote values of the
 table, so only the owner may read the file.

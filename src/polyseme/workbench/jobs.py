@@ -1,4 +1,4 @@
-"""Long work as the command itself, in a process of its own: it can be canceled, and it leaves nothing half-done.
+"""Long work as the command itself, in a process of its own that can be canceled.
 
 One job runs at a time and the others wait. Its progress is what `polyseme --progress json` writes to standard error,
 its result what it writes to standard output. Jobs end with the workbench.
@@ -170,7 +170,7 @@ class Jobs:
             self._sweep(job)
 
     def _sweep(self, job: Job) -> None:
-        """Remove what a killed command had begun: hidden files beside the places that it was to write."""
+        """Remove what a killed command had begun: hidden files beside its targets."""
         for word in job.arguments:
             target = self._folder / word
             for left in target.parent.glob(f".{target.name[:40]}.*.partial*") if target.parent.is_dir() else ():
@@ -218,7 +218,7 @@ async def _output(job: Job) -> str:
 
 
 async def events(job: Job, after: int) -> AsyncIterator[bytes]:
-    """The events of a job from a number on, as JSON lines, until it has ended; then the job itself."""
+    """The events of a job from a number on as JSON lines, and at its end the job itself."""
     sent = after
     while True:
         waiting = job.changed

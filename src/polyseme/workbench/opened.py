@@ -63,7 +63,7 @@ def described(problems: Iterable[Problem], text: str = "") -> list[dict[str, Any
 
 
 def tables_below(folder: Path) -> list[str]:
-    """The tables in a folder and some folders below it, as paths from there; hidden ones and releases are left out."""
+    """The tables in a folder and some folders below it, without hidden ones and releases."""
     found, looked = list[str](), 0
     for place, folders, files in os.walk(folder):
         parts = Path(place).relative_to(folder).parts
@@ -281,7 +281,7 @@ class Opened:
         return plan(self.loaded(text), data=self.looked.source)
 
     def values(self, name: str, hierarchy: Any) -> dict[str, Any]:
-        """The values of a column with their records, and what each becomes at every level of a hierarchy."""
+        """The values of a column, and what each becomes at every level of a hierarchy."""
         source, missing = self._source(name), self._missing()
         seen = values_of(column_values(source, name, missing))
         counts = dict(zip((str(value) for value in seen.leaves), seen.counts.to_list(), strict=True))
@@ -300,7 +300,7 @@ class Opened:
         return {**total, "levels": [len(labels) for labels in made.labels], "values": rows[:_LISTED]}
 
     def beside(self, name: str, text: str) -> dict[str, list[str]]:
-        """For each value of a secret, the values that may stand beside it in a set; empty where there are many."""
+        """For each value of a secret those that may stand beside it; empty where there are many."""
         item = next((one for one in self.plan(text).attributes if one.name == name), None)
         distance = None if item is None else item.attribute.distance
         domain = None if item is None else item.attribute.domain

@@ -1,4 +1,4 @@
-"""What a plan means on the page: a light with its reason and the next step, and a card for each secret.
+"""A plan on the page: a light with its reason and next step, and a card for each secret.
 
 Green never stands for something that is not known. The rule is that of `plan` and of the report: an attacker who
 learned the distribution and exceeds every promise makes the light amber.
@@ -140,7 +140,7 @@ def _within(item: AttributePlan, after: float) -> list[Step]:
 
 
 def _limits(item: AttributePlan, after: float, document: Mapping[str, Any]) -> list[Step]:
-    """Steps to a limit: public statistics first, because the limit is kept for those who know these."""
+    """Steps to a limit, which needs public statistics first."""
     entry = document.get("attributes", {}).get(item.name, {})
     floor = _floor(item)
     if not (isinstance(entry, Mapping) and ("prior" in entry or "reference" in entry)):
@@ -212,7 +212,7 @@ def _farthest(item: AttributePlan) -> float | None:
 
 
 def settings(tried: Sequence[Any], grid: Sequence[Any], chosen: tuple[int, float]) -> list[dict[str, Any]]:
-    """All pairs of candidates and distance: an informed attacker's success, the error, or that there is none."""
+    """All pairs of candidates and distance, with an informed attacker's success and the error."""
     success = {(one.l, one.d): one for one in tried if one.alpha in (0.0, None) and one.p in (1.0, None)}
     found = []
     for one in grid:

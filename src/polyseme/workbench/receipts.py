@@ -64,7 +64,7 @@ def edit(
 
 
 def verb(name: str, *given: str, **options: Any) -> Receipt:
-    """A verb with its arguments in the order of the command line; options of None or False are left out."""
+    """A verb with its arguments in the order of the command line, and its options."""
     kept = {key: value for key, value in options.items() if value not in (None, False, "")}
     words = [word for key, value in kept.items() for word in _option(key, value)]
     if name == "anonymize":
