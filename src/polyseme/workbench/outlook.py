@@ -73,9 +73,9 @@ def light(made: Plan, document: Mapping[str, Any]) -> Light:
     """
     red = [*_impossible(made)]
     if red:
-        steps = tuple(step for item in made.attributes for step in _nearest(item))
+        nearest = tuple(step for item in made.attributes for step in _nearest(item))
         details = (*(item.obstacle for item in made.attributes if item.obstacle), *made.refusals)
-        return Light("red", "Not possible.", tuple(red), steps, details)
+        return Light("red", "Not possible.", tuple(red), nearest, details)
     amber, steps = [], list[Step]()
     for item in made.attributes:
         for why, helps in _learned(item, document):

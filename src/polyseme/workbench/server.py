@@ -431,7 +431,7 @@ class Workbench:
         found = estimate(self.opened.folder / self.release, of=of, by=by or ())
         document = found.to_dict()
         receipt = receipts.verb("estimate", self.release, of=of, by=by)
-        answer = {key: document[key] for key in ("estimator", "records", "level", "notes", "cells") if key in document}
+        answer: dict[str, Any] = {key: document[key] for key in ("estimator", "records", "level", "notes", "cells") if key in document}
         if truth and by is None:
             answer["truth"] = self.opened.counts(of)
         return {**answer, "of": of, "by": by, "receipt": receipt.to_dict()}
