@@ -250,7 +250,9 @@ def read_undescribed(
         keys = set(quasi_identifiers)
         frame = frame.with_columns(_as_numbers(frame[name], None if name in keys else kept) for name in sensitive)
     background = Background(missing="category")
-    return ForeignTable(frame, tuple(quasi_identifiers), tuple(sensitive), background, read.counts, read.people, read.first)
+    return ForeignTable(
+        frame, tuple(quasi_identifiers), tuple(sensitive), background, read.counts, read.people, read.first
+    )
 
 
 def _described(frame: pl.DataFrame, counts: Ints | None, policy: Policy, name: str) -> Mapping[str, Attribute]:
