@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 
 import polars as pl
@@ -17,7 +17,7 @@ import polars as pl
 from polyseme.kernel.errors import TableError
 from polyseme.policy.drafting.hierarchies import Proposal, propose
 from polyseme.policy.drafting.observation import Looked, look
-from polyseme.policy.drafting.protection import protecting_lines
+from polyseme.policy.drafting.protection import Tried, protecting_lines
 from polyseme.policy.drafting.roles import Guess, guess, record_key_of
 from polyseme.tables.codes import as_series
 from polyseme.tables.io.dataset import FilesSource
@@ -56,6 +56,7 @@ class Draft:
     guesses    the role of each column
     proposals  the hierarchy of each quasi-identifier, by name
     record_key the column that says whose each row is; None where no column looks like it
+    tried      promises that were planned while the policy was written
     """
 
     source: Source
@@ -64,6 +65,7 @@ class Draft:
     guesses: tuple[Guess, ...]
     proposals: dict[str, Proposal]
     record_key: str | None = None
+    tried: Tried = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, source: Source) -> Draft:
@@ -104,7 +106,7 @@ class Draft:
     def _attribute_lines(self, column: Looked, found: Guess) -> list[str]:
         lines = [f"  {_name(column.name)}:", f"    role: {found.role}   # {found.why}"]
         if found.role == "sensitive":
-            return [*lines, *protecting_lines(column)]
+            return [*lines, *protecting_lines(column, self.tried)]
         if column.name not in self.proposals:
             return lines
         proposal = self.proposals[column.name]
