@@ -137,11 +137,12 @@ def wide_tables(rows: int = 2_000) -> None:
         drawn = {f"q{place}": random.integers(0, 4 + place % 13, rows) for place in range(columns)}
         return pl.DataFrame({name: [f"{code:02}" for code in codes.tolist()] for name, codes in drawn.items()})
 
-    for what, qi in (("columns named", True), ("columns chosen", False)):
-        few, many = (
-            seconds(lambda made=made: ps.risk(made, made.columns if qi else None))
-            for made in (table(300), table(1_000))
-        )
+    def of(columns: int, named: bool) -> float:
+        made = table(columns)
+        return seconds(lambda: ps.risk(made, made.columns if named else None))
+
+    for what, named in (("columns named", True), ("columns chosen", False)):
+        few, many = of(300, named), of(1_000, named)
         text = f"risk of {rows:,} rows, {what}: 1,000 columns take {many / few:.2f} x 300 ({few:.2f} s)"
         verdict(text, f"{WIDER:g}", many <= WIDER * few)
 
