@@ -568,7 +568,8 @@ class _Numbers:
         places = column.indices
         if places.null_count:
             places = places.fill_null(len(column.dictionary))
-        return self._numbers(column.dictionary)[places.to_numpy(zero_copy_only=False)]
+        found: Ints = self._numbers(column.dictionary)[places.to_numpy(zero_copy_only=False)]
+        return found
 
     def _numbers(self, dictionary: pa.Array) -> Ints:
         """The number of each value of a dictionary, and 0 at the end."""
