@@ -175,7 +175,7 @@ def _taxonomy_lines(known: Recognized, values: list[Label], tried: Tried) -> lis
 
 
 def _shape(name: str, values: Sequence[Label]) -> tuple[tuple[int, ...], ...]:
-    """The tree of some values without its names: at each level the number of each value's category."""
+    """The tree of some values without its names: the number of their category at each level."""
     paths = [load_taxonomy(name).find(written(value).strip()) or () for value in values]
     numbers: dict[tuple[str, ...], int] = {}
     return tuple(tuple(numbers.setdefault(path[level:], len(numbers)) for level in range(len(path))) for path in paths)

@@ -76,7 +76,7 @@ def taxonomy_of(column: Looked) -> Recognized | None:
 
 
 def _codes_of_diseases(values: Sequence[str]) -> int:
-    """How many values are written like categories that exist, or with the point of codes below them.
+    """How many values are categories that exist, or codes below them with their point.
 
     The taxonomy lists categories and places any code below one by its shape: K00011, which may be anything. Categories
     alone, such as K01, are a list of diseases only where they are of several chapters.
