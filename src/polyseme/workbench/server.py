@@ -431,7 +431,8 @@ class Workbench:
         found = estimate(self.opened.folder / self.release, of=of, by=by or ())
         document = found.to_dict()
         receipt = receipts.verb("estimate", self.release, of=of, by=by)
-        answer: dict[str, Any] = {key: document[key] for key in ("estimator", "records", "level", "notes", "cells") if key in document}
+        kept = ("estimator", "records", "level", "notes", "cells")
+        answer: dict[str, Any] = {key: document[key] for key in kept if key in document}
         if truth and by is None:
             answer["truth"] = self.opened.counts(of)
         return {**answer, "of": of, "by": by, "receipt": receipt.to_dict()}
