@@ -112,7 +112,10 @@ class ProgressLines:
 
 @contextmanager
 def keeping_best() -> Iterator[None]:
-    """In the block, Ctrl-C ends a search with the best it has found; without a search, or again, it stops."""
+    """In the block, Ctrl-C ends a search with the best that it has found.
+
+    Without a search, or again, it stops the command.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return

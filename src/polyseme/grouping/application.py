@@ -101,7 +101,10 @@ def _read(
     distinct: bool,
     population: Source | None,
 ) -> ReadTable:
-    """The table as a method needs it: what deals records to groups does not look at quasi-identifiers."""
+    """The table as a method needs it.
+
+    What deals records to groups does not look at quasi-identifiers.
+    """
     if isinstance(method, DealingMethod) and population is None:
         return read_dealt(policy, resolved.schema, source)
     return read_microdata(policy, resolved.schema, source, distinct, population)
@@ -216,8 +219,10 @@ def _require_reached(
     people: Ints | None,
     reference: pl.DataFrame | None = None,
 ) -> None:
-    """Refuse classes on which a model fails, which is our fault; `counts` are records per row, `people` their owners.
+    """Refuse classes on which a model fails, which is our fault.
 
+    counts     records per row
+    people     their owners
     reference  the population, where people of it are counted
     """
     verdicts = model_verdicts(rows, list(made.columns.values()), models, counts, people, reference)
@@ -228,9 +233,10 @@ def _require_reached(
 
 
 def _require_groups(made: Treated, models: Sequence[Mapping[str, Any]], reference: pl.DataFrame | None) -> None:
-    """Refuse groups, and quasi-identifiers as they are, on which a model fails: that depends on the table.
+    """Refuse groups, and quasi-identifiers as they are, on which a model fails.
 
-    Some groups are looked at at a time, and what they show is not repeated for each record. A model that compares groups with the whole table is checked on all of them at once.
+    Some groups are looked at at a time, and what they show is not repeated for each record. A model that compares
+    groups with the whole table is checked on all of them at once.
     """
     columns, broken = list(made.columns.values()), list[Verdict]()
     groups = {column.name: column for column in columns if isinstance(column, Grouped)}

@@ -373,9 +373,7 @@ class Search:
                 level[here] = extents[place][owner[here], 0] - 1
         return self.tree.add(parents[parts.owner], axis, level, values)
 
-    def _tried(
-        self, classes: Parts, along: Ints, extents: Sequence[Ints], by_lot: bool
-    ) -> tuple[list[Parts], Bools]:
+    def _tried(self, classes: Parts, along: Ints, extents: Sequence[Ints], by_lot: bool) -> tuple[list[Parts], Bools]:
         """Parts of the classes that could be cut, and which these are.
 
         by_lot  whether equal values of an order are separated, and children that violate pooled
