@@ -32,12 +32,9 @@ TARGETS: Mapping[Population, str] = {
 class Regression(Result):
     """One row for each term of a regression by corrected scores.
 
-    terms       their names
-    estimate    the coefficients; stderr robust standard errors, low and high the limits of their intervals, p the
-                p-value of the coefficient 0, worth the number of open records that would be as precise
-    covariance  of the coefficients
-    records     how many published records were used
-    target      what the intervals are about
+    worth    the number of open records that would be as precise
+    records  how many published records were used
+    target   what the intervals are about
     """
 
     formula: str
@@ -100,7 +97,7 @@ class Regression(Result):
         return pl.DataFrame(self.predictor(values, self.level if level is None else level))
 
     def plot(self) -> Any:
-        """The coefficients with their intervals, one below the other. Needs `polyseme[charts]`."""
+        """The coefficients with their intervals. Needs `polyseme[charts]`."""
         require("charts", "drawing a regression")
         import altair as alt
 

@@ -37,13 +37,13 @@ def regress(
 ) -> Regression:
     """The coefficients of a regression, by corrected scores.
 
-    formula     such as "y ~ income + age*sex": terms, `a:b`, `C(x)`, `I(x**2)`, `income >= 50`, `disease == "flu"`
+    formula     such as "y ~ income + age*sex"
     family      "linear", "logistic", "poisson" or "multinomial"
-    where       a condition on the records, such as 'age >= 30 and sex == "f"'
-    positions   numbers for the values of attributes: in the order of the domain, or by label
+    where       a condition such as 'age >= 30'
+    positions   numbers for values, in order or by label
     population  "super": the population the records were drawn from; "finite": the people in the table
     level       of the intervals
-    cluster     a column that tells people with several records apart: errors are counted by person
+    cluster     a column that tells people apart
     unweighted  count the records also where the release has survey weights
     """
     refuse_unknown(unknown)
