@@ -191,7 +191,7 @@ def _moments(mechanism: Mechanism, pi: Floats) -> tuple[Floats, Floats]:
 
 
 def _information(mechanism: Mechanism, pi: Floats) -> tuple[Floats, Ints, Floats]:
-    """The Fisher information of a report at truth `pi`, the possible sets and their probabilities."""
+    """The Fisher information of a report at truth `pi`, possible sets and their probabilities."""
     design, p, size = mechanism.design, mechanism.p, mechanism.size
     sets = design.sets()
     inside, blind = p * design.likelihood(sets), (1.0 - p) * design.blind_likelihood(sets)
