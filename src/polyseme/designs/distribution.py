@@ -255,6 +255,10 @@ def compatibility(structure: Structure) -> Bools:
     return together
 
 
+_KEPT = 1 << 16
+"""Members of all sets up to which a design keeps its list of them: half a megabyte."""
+
+
 class MaximumEntropy(SetDistribution):
     """A distribution over valid sets in the shape of a product of weights."""
 
@@ -281,7 +285,15 @@ class MaximumEntropy(SetDistribution):
         return count_sets(self.structure, self.l)
 
     def sets(self) -> Ints:
-        return list_sets(self.structure, self.l)
+        return list_sets(self.structure, self.l) if self._some_sets is None else self._some_sets
+
+    @cached_property
+    def _some_sets(self) -> Ints | None:
+        if self.count() * self.l > _KEPT:
+            return None
+        found = list_sets(self.structure, self.l)
+        found.setflags(write=False)
+        return found
 
     def conditional_inclusion(self, codes: Ints) -> Floats:
         given: Floats = self.joint(codes) / self.inclusion()[codes][:, None]
