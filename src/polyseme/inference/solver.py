@@ -23,8 +23,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg
 
-from polyseme.inference.likelihood import Likelihood
-from polyseme.kernel.arrays import Bools, Floats
+from polyseme.inference.likelihood import Likelihood, Stacked
+from polyseme.kernel.arrays import Bools, Floats, Ints
 from polyseme.kernel.work import check_cancelled
 
 __all__ = [
@@ -32,12 +32,15 @@ __all__ = [
     "MATRIX_CELLS",
     "STILL",
     "Solution",
+    "Solutions",
     "expectation_maximization",
     "fixed_point",
     "maximize",
+    "maximize_stacked",
     "nonnegative_minima",
     "nonnegative_minimum",
     "shared_out",
+    "stacked_shares",
     "tolerance_for",
 ]
 
@@ -192,6 +195,101 @@ def maximize(likelihood: Likelihood, tolerance: float = GAP, limit: int = 200, s
     return best
 
 
+@dataclass(frozen=True, eq=False)
+class Solutions:
+    """The same of several groups: x (groups, K), gap (groups,)."""
+
+    x: Floats
+    gap: Floats
+
+
+def maximize_stacked(stack: Stacked, tolerance: Floats, limit: int = 200, start: Floats | None = None) -> Solutions:
+    """`maximize` for many small groups at once, step by step the same.
+
+    tolerance  of each group: (groups,); start (groups, K)
+    """
+    solved = [_maximized(block, tolerance[at], limit, None if start is None else start[at]) for at, block in stack.blocks()]
+    if not solved:
+        return Solutions(np.zeros((0, stack.size)), np.zeros(0))
+    return Solutions(np.concatenate([each.x for each in solved]), np.concatenate([each.gap for each in solved]))
+
+
+def _maximized(stack: Stacked, tolerance: Floats, limit: int, start: Floats | None) -> Solutions:
+    if start is None:
+        x = np.full((stack.groups, stack.size), 1.0 / stack.size)
+        for _ in range(4):
+            x = _each_normalized(x * _stacked_slopes(stack, x)[1])
+    else:
+        x = (1.0 - _PULLED_IN) * start + _PULLED_IN / stack.size
+    best, gaps, open_groups = x.copy(), np.full(stack.groups, np.inf), np.arange(stack.groups)
+    for _ in range(limit):
+        check_cancelled()
+        f, slopes = _stacked_slopes(stack, x)
+        gap = np.maximum(slopes.max(axis=1) - 1.0, 0.0)
+        better = gap < gaps[open_groups]
+        gaps[open_groups[better]], best[open_groups[better]] = gap[better], x[better]
+        left = np.flatnonzero(gap > tolerance[open_groups])
+        if not left.size:
+            break
+        if left.size < len(open_groups):
+            stack, open_groups, x, slopes = stack.among(left), open_groups[left], x[left], slopes[left]
+            f = stack.product(x)
+        x = _stacked_newton(stack, x, f, slopes)
+    return Solutions(best, gaps)
+
+
+def _stacked_slopes(stack: Stacked, x: Floats) -> tuple[Floats, Floats]:
+    share, prior = stack.shares
+    f = stack.product(x)
+    slopes = stack.pull(_ratio(share, f))
+    return f, slopes if prior is None else slopes + _ratio(prior, x)
+
+
+def _stacked_newton(stack: Stacked, x: Floats, f: Floats, slopes: Floats) -> Floats:
+    """A step of `_newton` in each group."""
+    share, prior = stack.shares
+    matrix, places = stack.information(_ratio(_ratio(share, f), f)), np.arange(stack.size)
+    if prior is not None:
+        matrix[:, places, places] += _ratio(_ratio(prior, x), x)
+    matrix[:, places, places] += _DAMPING * np.maximum(matrix.diagonal(axis1=1, axis2=2).max(axis=1), 1.0)[:, None]
+    linear = np.matmul(matrix, x[..., None])[..., 0] + slopes - 1.0
+    step = nonnegative_minima(matrix, linear[:, None], (x > _AT_ZERO) | (slopes > 1.0))[:, 0] - x
+    moved = stack.product(step)
+    here, decrease = _stacked_objective(stack, f, x), ((1.0 - slopes) * step).sum(axis=1)
+    rounding = _ROUNDING * np.maximum(1.0, np.abs(here))
+    out, waiting, length = _each_normalized(x * slopes), decrease < 0.0, 1.0
+    while length > _SHORTEST and waiting.any():
+        there = _stacked_objective(stack, f + length * moved, x + length * step)
+        good = waiting & (there <= here + _ENOUGH * length * decrease + rounding)
+        out[good] = _each_normalized(np.maximum(x[good] + length * step[good], 0.0))
+        waiting &= ~good
+        length *= 0.5
+    return out
+
+
+def _stacked_objective(stack: Stacked, f: Floats, x: Floats) -> Floats:
+    """What a step lessens: minus the log-likelihood of a record, and the sum of the table."""
+    share, prior = stack.shares
+    out = x.sum(axis=1) - stack.summed(_weighed_logs(share, f))
+    return out if prior is None else out - _weighed_logs(prior, x).sum(axis=1)
+
+
+def _weighed_logs(share: Floats, f: Floats) -> Floats:
+    """`share log f`: minus infinity where a share has no chance."""
+    possible = f > 0.0
+    logs = np.log(np.where(possible, f, 1.0))
+    return np.where(possible | (share <= 0.0), share * logs, -np.inf)
+
+
+def stacked_shares(stack: Stacked, x: Floats) -> Floats:
+    """`shared_out` of each group: (groups, K) records."""
+    return x * stack.pull(_ratio(stack.counts, stack.product(x)))
+
+
+def _each_normalized(x: Floats) -> Floats:
+    return np.asarray(x / x.sum(axis=1, keepdims=True), dtype=np.float64)
+
+
 def _newton(likelihood: Likelihood, share: Floats, x: Floats, f: Floats, slopes: Floats, thin: int) -> Floats:
     matrix = likelihood.information(_ratio(_ratio(share, f), f), thin)
     # The quadratic model around x: 1/2 (y-x)' H (y-x) + (1-G)'(y-x); the ridge only damps the step.
@@ -257,18 +355,36 @@ def nonnegative_minimum(matrix: Floats, linear: Floats, passive: Bools) -> Float
 
 
 def nonnegative_minima(matrix: Floats, linear: Floats, passive: Bools) -> Floats:
-    """`nonnegative_minimum` of many right-hand sides `linear` (n, size), all from one guess."""
+    """`nonnegative_minimum` for stacked systems, all right-hand sides of one from the same guess.
+
+    matrix  (systems, K, K), linear (systems, n, K), passive (systems, K)
+    """
+    systems, many, size = linear.shape
+    scale = _SIGN * np.maximum(np.abs(linear).max(axis=(1, 2), initial=0.0), 1e-300)
+    masked = np.where(passive[:, :, None] & passive[:, None, :], matrix, 0.0)
+    masked[:, np.arange(size), np.arange(size)] = np.where(passive, matrix.diagonal(axis1=1, axis2=2), 1.0)
+    first = np.where(passive[:, None], linear, 0.0)
+    y = np.linalg.solve(masked, first.transpose(0, 2, 1)).transpose(0, 2, 1)
+    wrong = np.where(passive[:, None], y < 0.0, y @ matrix - linear < -scale[:, None, None])
+    out = np.maximum(y, 0.0).reshape(-1, size)
+    rows = np.flatnonzero(wrong.any(axis=2))
+    if rows.size:
+        own = rows // many
+        out[rows] = _pivoted(matrix, own, linear.reshape(-1, size)[rows], scale[own], passive[own], wrong.reshape(-1, size)[rows])
+    return out.reshape(linear.shape)
+
+
+def _pivoted(matrix: Floats, own: Ints, linear: Floats, scale: Floats, passive: Bools, wrong: Bools) -> Floats:
+    """Block pivoting of single systems, from entries of the wrong sign: `own` is the matrix of each."""
     rows, size = linear.shape
-    passives = np.broadcast_to(passive, (rows, size)).copy()
-    out, open_rows = np.zeros((rows, size)), np.arange(rows)
-    fewest, patience = np.full(rows, size + 1), np.full(rows, _PATIENCE)
-    scale = _SIGN * max(float(np.abs(linear).max(initial=0.0)), 1e-300)
+    out, open_rows, passive = np.zeros((rows, size)), np.arange(rows), passive.copy()
+    fewest, patience = wrong.sum(axis=1), np.full(rows, _PATIENCE)
+    passive ^= wrong
     for _ in range(_PIVOTS + 3 * size):
-        inside = passives[open_rows]
-        systems = np.where(inside[:, :, None] & inside[:, None, :], matrix, 0.0)
-        systems[:, np.arange(size), np.arange(size)] = np.where(inside, matrix.diagonal(), 1.0)
-        y = np.linalg.solve(systems, np.where(inside, linear[open_rows], 0.0)[..., None])[..., 0]
-        wrong = np.where(inside, y < 0.0, y @ matrix - linear[open_rows] < -scale)
+        inside, here = passive[open_rows], linear[open_rows]
+        y = _solved(matrix, own[open_rows], here, inside)
+        slack = np.matmul(y[:, None, :], matrix[own[open_rows]])[:, 0] - here
+        wrong = np.where(inside, y < 0.0, slack < -scale[open_rows, None])
         number = wrong.sum(axis=1)
         out[open_rows] = np.maximum(y, 0.0)
         better = number < fewest[open_rows]
@@ -276,10 +392,22 @@ def nonnegative_minima(matrix: Floats, linear: Floats, passive: Bools) -> Floats
         patience[open_rows] = np.where(better, _PATIENCE, patience[open_rows] - 1)
         # As in the single case: only the last one changes sides where changing all of them goes round in circles.
         last = np.arange(size) == size - 1 - np.argmax(wrong[:, ::-1], axis=1)[:, None]
-        passives[open_rows] ^= wrong & (last | (patience[open_rows] >= 0)[:, None])
+        passive[open_rows] ^= wrong & (last | (patience[open_rows] >= 0)[:, None])
         open_rows = open_rows[number > 0]
         if not len(open_rows):
             break
+    return out
+
+
+def _solved(matrix: Floats, own: Ints, linear: Floats, inside: Bools) -> Floats:
+    """The solutions of systems of the entries inside only; systems of one size go together."""
+    out, sizes = np.zeros_like(linear), inside.sum(axis=1)
+    for size in np.unique(sizes[sizes > 0]):
+        rows = np.flatnonzero(sizes == size)
+        places = np.nonzero(inside[rows])[1].reshape(-1, size)
+        system = matrix[own[rows, None, None], places[:, :, None], places[:, None, :]]
+        side = linear[rows[:, None], places]
+        out[rows[:, None], places] = np.linalg.solve(system, side[..., None])[..., 0]
     return out
 
 
