@@ -138,7 +138,7 @@ def test_gap_bounds_what_is_missing():
 
 
 def test_thinned_curvature_reaches_the_same_gap(monkeypatch):
-    monkeypatch.setattr("polyseme.inference.solver._WORK", 200)
+    monkeypatch.setattr("polyseme.inference.solver.WORK", 200)
     mechanisms = [line(14, 3, 2)]
     reports = sample(mechanisms, 20_000)
     likelihood = SetLikelihood.of(reports.sets, reports.counts, mechanisms)

@@ -13,6 +13,7 @@ where
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -109,6 +110,17 @@ class Mechanism:
 
     def channel(self) -> tuple[Ints, Floats]:
         """Every valid set and `P(R | v)` as a (F, sets) matrix; for small domains and tests."""
+        return self._few if self.lists(_FEW) else self._channel()
+
+    @cached_property
+    def _few(self) -> tuple[Ints, Floats]:
+        """The channel of a small mechanism, which is asked for again and again."""
+        sets, channel = self._channel()
+        sets.setflags(write=False)
+        channel.setflags(write=False)
+        return sets, channel
+
+    def _channel(self) -> tuple[Ints, Floats]:
         sets = self.design.sets()
         likelihood = self.design.likelihood(sets)
         channel = np.repeat((1.0 - self.p) * self.design.blind_likelihood(sets)[None, :], self.size, axis=0)

@@ -31,6 +31,7 @@ from polyseme.inference.counts import distinct, shape_of
 from polyseme.kernel.arrays import Floats, Ints
 
 __all__ = [
+    "STACKABLE",
     "CellLikelihoods",
     "ContainmentLikelihood",
     "Joined",
@@ -225,6 +226,15 @@ class SetLikelihood(RecordLikelihood):
     def thinning(self, work: int) -> int:
         entries = self.matrix.nnz // max(self.matrix.shape[0], 1)
         return max(1, self.matrix.shape[0] * entries * (entries + 1) // 2 // work) | 1
+
+    def stacked(self, group: Ints, groups: int) -> Stacked:
+        """The rows as those of several groups: `group` of each, ascending."""
+        return Stacked(*self._columns, group, self.counts, groups, self.shape, self.margins)
+
+    def stacks(self, work: int) -> bool:
+        """Whether it is small enough to be fitted together with others: pairs of entries below `work`."""
+        rows, entries = self.matrix.shape[0], self.entries[0].shape[1]
+        return self.size <= STACKABLE and rows * (entries * (entries + 1) // 2) < work and self.records > 0.0
 
     def presence(self) -> Floats:
         ones = np.ones_like(self.matrix.data)
@@ -565,7 +575,7 @@ class Stacked:
         return self.summed(np.where(self.counts > 0, self.counts * np.where(self.counts > 0, logs, 0.0), 0.0))
 
 
-_STACKABLE = 100
+STACKABLE = 100
 """Cells of a table up to which groups are fitted together: beyond, a factorization takes as long as all else."""
 _KEPT = 10_000_000
 """Entries of all likelihoods together that are kept in memory: 320 MB at 32 bytes an entry (its place and its weight,
@@ -580,6 +590,7 @@ class CellLikelihoods:
         self.mechanisms = mechanisms
         entries = len(reports.counts) * float(np.prod([item.l + (item.p < 1.0) for item in mechanisms]))
         self._kept: dict[int, RecordLikelihood] | None = {} if entries <= _KEPT else None
+        self._stacks: list[tuple[Ints, Stacked]] | None = None
 
     def __len__(self) -> int:
         return self.reports.cells
@@ -599,12 +610,17 @@ class CellLikelihoods:
 
         work     pairs of entries that a group may have; records it may have
         """
+        if self._stacks is None:
+            self._stacks = self._stacked(work, records)
+        return self._stacks
+
+    def _stacked(self, work: int, records: float) -> list[tuple[Ints, Stacked]]:
         size = int(np.prod(shape_of(self.mechanisms)))
         entries = int(np.prod([item.l + (item.p < 1.0) for item in self.mechanisms]))
         rows = np.bincount(self.reports.cell, minlength=self.reports.cells)
         held = np.bincount(self.reports.cell, weights=self.reports.counts, minlength=self.reports.cells)
         small = (rows * (entries * (entries + 1) // 2) < work) & (held > 0) & (held < records)
-        cells = np.flatnonzero(small) if size <= _STACKABLE else np.zeros(0, dtype=np.int64)
+        cells = np.flatnonzero(small) if size <= STACKABLE else np.zeros(0, dtype=np.int64)
         if len(self.mechanisms) > 1:
             found = [(cell, self[cell]) for cell in cells.tolist()]
             sparse_ones = [(cell, item) for cell, item in found if isinstance(item, SetLikelihood)]
@@ -615,13 +631,12 @@ class CellLikelihoods:
 
     def _stack(self, cells: Ints) -> tuple[Ints, Stacked]:
         """The groups of one attribute, in one go."""
-        order = self.reports._sorted[0]
         number = np.full(self.reports.cells, -1, dtype=np.int64)
         number[cells] = np.arange(len(cells))
-        rows = order[number[self.reports.cell[order]] >= 0]
+        rows = self.reports.ordered()
+        rows = rows[number[self.reports.cell[rows]] >= 0]
         made = SetLikelihood.of([sets[rows] for sets in self.reports.sets], self.reports.counts[rows], self.mechanisms)
-        group = number[self.reports.cell[rows]]
-        return cells, Stacked(*made._columns, group, made.counts, len(cells), made.shape, made.margins)
+        return cells, made.stacked(number[self.reports.cell[rows]], len(cells))
 
     def _made(self, cell: int) -> RecordLikelihood:
         sets, counts = self.reports.within(cell)

@@ -29,8 +29,10 @@ from polyseme.kernel.work import check_cancelled
 
 __all__ = [
     "GAP",
+    "MANY_RECORDS",
     "MATRIX_CELLS",
     "STILL",
+    "WORK",
     "Solution",
     "Solutions",
     "expectation_maximization",
@@ -41,7 +43,9 @@ __all__ = [
     "nonnegative_minimum",
     "shared_out",
     "stacked_shares",
+    "steps_of_expectation",
     "tolerance_for",
+    "tolerances_for",
 ]
 
 _STEPS = 3_000
@@ -81,9 +85,11 @@ _FINEST = 1e-11
 """A gap below this cannot be computed: slopes are sums with a relative error of about 1e-13."""
 MATRIX_CELLS = 1_200
 """Most cells for which a matrix of all pairs is formed: 12 MB, factored in 34 milliseconds. A judgment."""
-_WORK = 300_000
+WORK = 300_000
 """Operations for a first look at the curvature, about a millisecond: far from the maximum a sample of the reports is
 enough. Chosen by judgment; it changes the time of the search, never its end."""
+MANY_RECORDS = 300_000
+"""Records from which on a linear estimate is near enough to the maximum to be worth its time; a judgment."""
 _NEAR = 0.005
 """Gap below which all reports are looked at."""
 _SLOW = 0.3
@@ -121,6 +127,11 @@ class Solution:
 def tolerance_for(records: float) -> float:
     """A gap small for each record and, with many records, small for all of them together."""
     return float(max(min(GAP, _TOGETHER / max(records, 1.0)), _FINEST))
+
+
+def tolerances_for(records: Floats) -> Floats:
+    """The same for each of several groups."""
+    return np.maximum(np.minimum(GAP, _TOGETHER / np.maximum(records, 1.0)), _FINEST)
 
 
 def _inside(start: Floats) -> Floats:
@@ -169,7 +180,7 @@ def maximize(likelihood: Likelihood, tolerance: float = GAP, limit: int = 200, s
     if likelihood.size > MATRIX_CELLS:
         return _extrapolated(likelihood, max(tolerance, GAP), 50 * limit, start)
     share = likelihood.counts / likelihood.records
-    thin, before = likelihood.thinning(_WORK), np.inf
+    thin, before = likelihood.thinning(WORK), np.inf
     if start is None:
         x = np.full(likelihood.size, 1.0 / likelihood.size)
         for _ in range(4):
@@ -279,6 +290,16 @@ def _weighed_logs(share: Floats, f: Floats) -> Floats:
     possible = f > 0.0
     logs = np.log(np.where(possible, f, 1.0))
     return np.where(possible | (share <= 0.0), share * logs, -np.inf)
+
+
+def steps_of_expectation(stack: Stacked, steps: int) -> Floats:
+    """Some steps of `expectation_maximization` in each group: (groups, K)."""
+    x = np.full((stack.groups, stack.size), 1.0 / stack.size)
+    for _ in range(steps):
+        check_cancelled()
+        slopes = _stacked_slopes(stack, x)[1]
+        x = np.where(slopes.max(axis=1, keepdims=True) > 1.0, _each_normalized(x * slopes), x)
+    return x
 
 
 def stacked_shares(stack: Stacked, x: Floats) -> Floats:

@@ -23,8 +23,8 @@ from polyseme.inference.intervals.intervals import (
     sum_intervals,
     widened,
 )
-from polyseme.inference.likelihood import Likelihood
-from polyseme.inference.solver import MATRIX_CELLS, Solution
+from polyseme.inference.likelihood import Likelihood, Stacked
+from polyseme.inference.solver import MATRIX_CELLS, Solution, Solutions
 from polyseme.kernel.arrays import Bools, Floats, Ints
 from polyseme.kernel.work import check_cancelled
 
@@ -37,6 +37,8 @@ __all__ = [
     "Widened",
     "around",
     "cell_fit",
+    "stacked_fits",
+    "variances",
 ]
 
 _SINGULAR = 1e14
@@ -289,12 +291,60 @@ def cell_fit(
     with np.errstate(divide="ignore", invalid="ignore"):
         slopes = likelihood.pull(np.where(likelihood.counts > 0, likelihood.counts / f, 0.0))
         information = likelihood.information(np.where(likelihood.counts > 0, likelihood.counts / f**2, 0.0))
+    return _around_maximum(x, solution.gap, slopes, information, ceiling, repeats)
+
+
+def stacked_fits(stack: Stacked, solutions: Solutions, ceilings: Floats | None, repeats: Sequence[float]) -> list[CellFit]:
+    """The fits of several groups, each as by `cell_fit`."""
+    x, fits = solutions.x * stack.records[:, None], []
+    for at, block in stack.blocks():
+        f = block.product(x[at])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            slopes = block.pull(np.where(block.counts > 0, block.counts / f, 0.0))
+            information = block.information(np.where(block.counts > 0, block.counts / f**2, 0.0))
+        for place, group in enumerate(range(at.start, at.stop)):
+            ceiling, gap = None if ceilings is None else ceilings[group], float(solutions.gap[group])
+            fits.append(_around_maximum(x[group], gap, slopes[place], information[place], ceiling, repeats[group]))
+    return fits
+
+
+def _around_maximum(
+    x: Floats, gap: float, slopes: Floats, information: Floats, ceiling: Floats | None, repeats: float
+) -> CellFit:
     places = np.flatnonzero(slopes > 0.0)
     # What is below any reader's notice counts as zero, so that the boundary is recognized as such.
-    kept = np.where(x < _UNNOTICED * records * (slopes < 1.0), 0.0, x)[places]
+    kept = np.where(x < _UNNOTICED * float(x.sum()) * (slopes < 1.0), 0.0, x)[places]
     score = np.where(kept > 0, 0.0, slopes[places] - 1.0)
-    quadratic = Quadratic(kept, information[np.ix_(places, places)] / repeats, score / repeats)
-    return CellFit(x, solution.gap, places, quadratic, ceiling, repeats)
+    inner = information if len(places) == len(x) else information[np.ix_(places, places)]
+    return CellFit(x, gap, places, Quadratic(kept, inner / repeats, score / repeats), ceiling, repeats)
+
+
+def variances(fits: Sequence[CellFit]) -> Floats:
+    """Finite-population variance of each place of each group: (groups, K).
+
+    `H^-1 - r diag(x)` on the support; nan where H is singular.
+    """
+    out = np.empty((len(fits), len(fits[0].x)))
+    alone = np.ones(len(fits), dtype=np.bool_)
+    for cells, alike in _alike(fits, np.ones(len(fits), dtype=np.bool_)):
+        x = np.array([fit.quadratic.x for fit in alike if fit.quadratic is not None])
+        matrix = np.array([fit.quadratic.information for fit in alike if fit.quadratic is not None])
+        free = x > 0.0
+        try:
+            inverse = on_support(matrix, free)
+        except np.linalg.LinAlgError:
+            continue
+        inner = np.where(free[:, :, None] & free[:, None, :], np.abs(matrix), 0.0)
+        condition = inner.sum(axis=1).max(axis=1) * np.abs(inverse).sum(axis=1).max(axis=1)
+        repeats = np.array([fit.repeats for fit in alike])[:, None]
+        found = np.where(free, np.maximum(inverse.diagonal(axis1=1, axis2=2) - repeats * x, 0.0), 0.0)
+        found[free & (condition > _SINGULAR)[:, None]] = np.nan
+        out[cells] = 0.0
+        out[cells[:, None], np.array([fit.places for fit in alike])] = found
+        alone[cells] = False
+    for cell in np.flatnonzero(alone).tolist():
+        out[cell] = fits[cell].variance()
+    return out
 
 
 @dataclass(frozen=True, eq=False)
