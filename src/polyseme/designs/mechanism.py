@@ -130,7 +130,14 @@ class Mechanism:
 
     def lists(self, numbers: int = _LISTED) -> bool:
         """Whether its channel has at most so many numbers."""
-        return self.design.has_at_most(numbers // self.size)
+        if numbers not in self._listed:
+            self._listed[numbers] = self.design.has_at_most(numbers // self.size)
+        return self._listed[numbers]
+
+    @cached_property
+    def _listed(self) -> dict[int, bool]:
+        """What `lists` has found before: to count sets takes a while."""
+        return {}
 
     def information(self, shares: Floats) -> Floats | None:
         """`sum_R P(R | v) P(R | u) / P(R)`: (F, F).

@@ -413,8 +413,8 @@ class ContainmentLikelihood(Likelihood):
         return full.reshape(self.size, self.size)
 
 
-_STACKED = 4_000_000
-"""Numbers in memory at a time (32 MB for each array) when the likelihoods of many groups are stacked."""
+_STACKED = 500_000
+"""Numbers in memory at a time (4 MB for each array) when the likelihoods of many groups are stacked."""
 
 
 @dataclass(frozen=True, eq=False)

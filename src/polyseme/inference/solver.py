@@ -108,6 +108,9 @@ _ENOUGH = 0.01
 """Share of the promised decrease that a step has to bring (Armijo's rule). A judgment."""
 _SIGN = 1e-12
 """Slack, as a share of the largest right-hand side, that does not count as having the wrong sign."""
+_EXACT = 1e-12
+"""What the equations of a solution may be off by, as a share of the largest right-hand side, before they are solved
+from the matrix again."""
 _PATIENCE = 3
 """How often all entries change sides without their number getting smaller, before only one does. A judgment."""
 _PIVOTS = 50
@@ -380,31 +383,113 @@ def nonnegative_minima(matrix: Floats, linear: Floats, passive: Bools) -> Floats
 
     matrix  (systems, K, K), linear (systems, n, K), passive (systems, K)
     """
-    systems, many, size = linear.shape
+    _, many, size = linear.shape
     scale = _SIGN * np.maximum(np.abs(linear).max(axis=(1, 2), initial=0.0), 1e-300)
+    if many > 1:
+        return _exchanged(matrix, linear, passive, scale)
     masked = np.where(passive[:, :, None] & passive[:, None, :], matrix, 0.0)
     masked[:, np.arange(size), np.arange(size)] = np.where(passive, matrix.diagonal(axis1=1, axis2=2), 1.0)
-    first = np.where(passive[:, None], linear, 0.0)
-    y = np.linalg.solve(masked, first.transpose(0, 2, 1)).transpose(0, 2, 1)
-    wrong = np.where(passive[:, None], y < 0.0, y @ matrix - linear < -scale[:, None, None])
-    out = np.maximum(y, 0.0).reshape(-1, size)
-    rows = np.flatnonzero(wrong.any(axis=2))
+    sides = linear[:, 0]
+    y = np.linalg.solve(masked, np.where(passive, sides, 0.0)[..., None])[..., 0]
+    wrong = np.where(passive, y < 0.0, _times(matrix, np.arange(len(y)), y) - sides < -scale[:, None])
+    out, rows = np.maximum(y, 0.0), np.flatnonzero(wrong.any(axis=1))
     if rows.size:
-        own = rows // many
-        out[rows] = _pivoted(matrix, own, linear.reshape(-1, size)[rows], scale[own], passive[own], wrong.reshape(-1, size)[rows])
-    return out.reshape(linear.shape)
+        out[rows] = _pivoted(matrix, rows, sides[rows], scale[rows], passive[rows], wrong[rows])
+    return out[:, None]
+
+
+def _exchanged(matrix: Floats, linear: Floats, passive: Bools, scale: Floats) -> Floats:
+    """Block pivoting of many right-hand sides of each system, by the entries that leave the guess.
+
+    With the entries of the guess solved for, `z = q + A w`: z are their values and the slacks of the others, w the
+    slacks of the former and the values of the latter, all zero at first. When the entries D change sides, their z is
+    zero and their w is t, so that `A_DD t = -q_D` and `z = q + A_.D t`: a system of a few entries, and no other.
+    """
+    systems, many, size = linear.shape
+    both = passive[:, :, None] & passive[:, None, :]
+    masked = np.where(both, matrix, 0.0)
+    masked[:, np.arange(size), np.arange(size)] = np.where(passive, matrix.diagonal(axis1=1, axis2=2), 1.0)
+    inverse = np.where(both, np.linalg.inv(masked), 0.0)
+    across = inverse @ matrix
+    mine, theirs = passive[:, :, None], passive[:, None, :]
+    exchange = np.where(
+        mine, np.where(theirs, inverse, -across), np.where(theirs, across.transpose(0, 2, 1), matrix - matrix @ across)
+    ).transpose(0, 2, 1)
+    y = linear @ inverse
+    q = np.where(passive[:, None], y, y @ matrix - linear).reshape(-1, size)
+    own = np.repeat(np.arange(systems), many)
+    guess = passive[own]
+    values, inside, reached = _exchanges(np.ascontiguousarray(exchange), own, q, guess, scale[own])
+    y = np.where(inside, np.maximum(values, 0.0), 0.0)
+    # What rounding has spoiled is solved from the matrix itself.
+    slack = (y.reshape(linear.shape) @ matrix - linear).reshape(-1, size)
+    off = np.where(inside, np.abs(slack), np.maximum(-slack - scale[own, None], 0.0)).max(axis=1)
+    again = np.flatnonzero(~(reached & (off <= _EXACT * np.maximum(scale[own] / _SIGN, 1e-300))))
+    if again.size:
+        first = np.zeros((len(again), size), dtype=np.bool_)
+        y[again] = _pivoted(matrix, own[again], linear.reshape(-1, size)[again], scale[own[again]], guess[again], first)
+    return y.reshape(linear.shape)
+
+
+def _exchanges(exchange: Floats, own: Ints, q: Floats, guess: Bools, scale: Floats) -> tuple[Floats, Bools, Bools]:
+    """The values, the entries that are not zero, and whether all have the right sign: (rows, K), (rows, K), (rows,).
+
+    exchange  the transposed A of each system
+    """
+    rows, size = q.shape
+    values, moved, open_rows = q.copy(), np.zeros(q.shape, dtype=np.bool_), np.arange(rows)
+    fewest, patience = np.full(rows, size + 1), np.full(rows, _PATIENCE)
+    for _ in range(_PIVOTS + 3 * size):
+        here = moved[open_rows]
+        z = _after(exchange, own[open_rows], q[open_rows], here)
+        values[open_rows] = z
+        wrong = z < np.where(here ^ guess[open_rows], 0.0, -scale[open_rows, None])
+        number = wrong.sum(axis=1)
+        better = number < fewest[open_rows]
+        fewest[open_rows] = np.where(better, number, fewest[open_rows])
+        patience[open_rows] = np.where(better, _PATIENCE, patience[open_rows] - 1)
+        last = np.arange(size) == size - 1 - np.argmax(wrong[:, ::-1], axis=1)[:, None]
+        moved[open_rows] ^= wrong & (last | (patience[open_rows] >= 0)[:, None])
+        open_rows = open_rows[number > 0]
+        if not len(open_rows):
+            break
+    reached = np.isfinite(values).all(axis=1)
+    reached[open_rows] = False
+    return values, moved ^ guess, reached
+
+
+def _after(exchange: Floats, own: Ints, q: Floats, moved: Bools) -> Floats:
+    """What the entries become when some of them have changed sides."""
+    out, many = q.copy(), moved.sum(axis=1)
+    for count in np.unique(many[many > 0]):
+        rows = np.flatnonzero(many == count)
+        places = np.nonzero(moved[rows])[1].reshape(-1, count)
+        columns = exchange[own[rows, None], places]
+        side, at = -q[rows[:, None], places], np.arange(len(rows))[:, None]
+        if count == 1:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                entered = side / columns[at, 0, places]
+        else:
+            system = columns[at[..., None], np.arange(count)[None, :, None], places[:, None, :]]
+            try:
+                entered = np.linalg.solve(system.transpose(0, 2, 1), side[..., None])[..., 0]
+            except np.linalg.LinAlgError:
+                entered = np.full(side.shape, np.nan)
+        out[rows] = q[rows] + np.matmul(entered[:, None, :], columns)[:, 0]
+        out[rows[:, None], places] = entered
+    return out
 
 
 def _pivoted(matrix: Floats, own: Ints, linear: Floats, scale: Floats, passive: Bools, wrong: Bools) -> Floats:
     """Block pivoting of single systems, from entries of the wrong sign: `own` is the matrix of each."""
     rows, size = linear.shape
     out, open_rows, passive = np.zeros((rows, size)), np.arange(rows), passive.copy()
-    fewest, patience = wrong.sum(axis=1), np.full(rows, _PATIENCE)
+    fewest, patience = np.where(wrong.any(axis=1), wrong.sum(axis=1), size + 1), np.full(rows, _PATIENCE)
     passive ^= wrong
     for _ in range(_PIVOTS + 3 * size):
         inside, here = passive[open_rows], linear[open_rows]
         y = _solved(matrix, own[open_rows], here, inside)
-        slack = np.matmul(y[:, None, :], matrix[own[open_rows]])[:, 0] - here
+        slack = _times(matrix, own[open_rows], y) - here
         wrong = np.where(inside, y < 0.0, slack < -scale[open_rows, None])
         number = wrong.sum(axis=1)
         out[open_rows] = np.maximum(y, 0.0)
@@ -418,6 +503,16 @@ def _pivoted(matrix: Floats, own: Ints, linear: Floats, scale: Floats, passive: 
         if not len(open_rows):
             break
     return out
+
+
+def _times(matrix: Floats, own: Ints, y: Floats) -> Floats:
+    """Each row times the symmetric matrix of its system: `own`, ascending."""
+    if len(own) < 2 * len(matrix):
+        return np.matmul(y[:, None, :], matrix[own])[:, 0]
+    starts = np.searchsorted(own, np.arange(len(matrix)))
+    place, dense = np.arange(len(own)) - starts[own], np.zeros((len(matrix), int(np.bincount(own).max()), y.shape[1]))
+    dense[own, place] = y
+    return np.asarray((dense @ matrix)[own, place], dtype=np.float64)
 
 
 def _solved(matrix: Floats, own: Ints, linear: Floats, inside: Bools) -> Floats:

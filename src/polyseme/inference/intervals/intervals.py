@@ -77,8 +77,8 @@ _CORNERS = 200
 """More turns than a path has ever needed: only ends a loop that rounding keeps alive."""
 _RIDGE = 1e-10
 """Ridge, as a share of the largest information, that keeps the matrix invertible: it changes no shown digit."""
-_AT_ONCE = 400_000
-"""Numbers of a kind that are followed at a time: some dozens of arrays of 3 MB."""
+_AT_ONCE = 100_000
+"""Numbers of a kind that are followed at a time: some dozens of arrays of 1 MB."""
 _NO_GAIN = 1e-14
 """Relative gain of a sum below which it does not respond, but for rounding."""
 _DIGITS = 1e-7

@@ -50,8 +50,8 @@ BOUNDARY_MARGIN = 1.3
 leave zero. Simulated over smooth, skewed and sparse tables, this factor restores the level."""
 
 
-_TOGETHER = 20_000
-"""Places of all groups whose limits are found together: the draws for them take 32 MB."""
+_TOGETHER = 1_000
+"""Places of all groups whose limits are found together: the draws for them take 2 MB."""
 NORMAL_RECORDS = 100.0
 """Records of a group from which on the normal limits of an unbiased estimate can stand alone. With 25 or 50 records and
 p < 1 they covered cells in 86% to 94%, those of the likelihood dominant values in 88% to 92%: there both must allow a
