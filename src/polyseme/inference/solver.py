@@ -90,6 +90,8 @@ WORK = 300_000
 enough. Chosen by judgment; it changes the time of the search, never its end."""
 MANY_RECORDS = 300_000
 """Records from which on a linear estimate is near enough to the maximum to be worth its time; a judgment."""
+_LOOKS = 4
+"""Steps after which it is asked whether a table will do."""
 _NEAR = 0.005
 """Gap below which all reports are looked at."""
 _SLOW = 0.3
@@ -176,12 +178,21 @@ def expectation_maximization(
     return Solution(x, gap, limit)
 
 
-def maximize(likelihood: Likelihood, tolerance: float = GAP, limit: int = 200, start: Floats | None = None) -> Solution:
-    """The table of largest likelihood, to a gap of `tolerance` or the best after `limit` steps."""
+def maximize(
+    likelihood: Likelihood,
+    tolerance: float = GAP,
+    limit: int = 200,
+    start: Floats | None = None,
+    enough: Callable[[Floats], bool] | None = None,
+) -> Solution:
+    """The table of largest likelihood, to a gap of `tolerance` or the best after `limit` steps.
+
+    enough  asked now and then, for tables without a matrix: whether the present one will do
+    """
     if likelihood.records <= 0.0:
         return Solution(np.full(likelihood.size, 1.0 / likelihood.size), 0.0, 0)
     if likelihood.size > MATRIX_CELLS:
-        return _extrapolated(likelihood, max(tolerance, GAP), 50 * limit, start)
+        return _extrapolated(likelihood, max(tolerance, GAP), 50 * limit, start, enough)
     share = likelihood.counts / likelihood.records
     thin, before = likelihood.thinning(WORK), np.inf
     if start is None:
@@ -222,7 +233,9 @@ def maximize_stacked(stack: Stacked, tolerance: Floats, limit: int = 200, start:
 
     tolerance  of each group: (groups,); start (groups, K)
     """
-    solved = [_maximized(block, tolerance[at], limit, None if start is None else start[at]) for at, block in stack.blocks()]
+    solved = [
+        _maximized(block, tolerance[at], limit, None if start is None else start[at]) for at, block in stack.blocks()
+    ]
     if not solved:
         return Solutions(np.zeros((0, stack.size)), np.zeros(0))
     return Solutions(np.concatenate([each.x for each in solved]), np.concatenate([each.gap for each in solved]))
@@ -527,7 +540,13 @@ def _solved(matrix: Floats, own: Ints, linear: Floats, inside: Bools) -> Floats:
     return out
 
 
-def _extrapolated(likelihood: Likelihood, tolerance: float, limit: int, start: Floats | None) -> Solution:
+def _extrapolated(
+    likelihood: Likelihood,
+    tolerance: float,
+    limit: int,
+    start: Floats | None,
+    enough: Callable[[Floats], bool] | None = None,
+) -> Solution:
     """Expectation-maximization with squared extrapolation, or the plain step if that is better."""
     share = likelihood.counts / likelihood.records
     x = np.full(likelihood.size, 1.0 / likelihood.size) if start is None else _inside(start)
@@ -541,6 +560,8 @@ def _extrapolated(likelihood: Likelihood, tolerance: float, limit: int, start: F
             best = Solution(x, gap, step)
         if gap <= tolerance:
             return best
+        if enough is not None and step % _LOOKS == 0 and enough(x):
+            return Solution(x, gap, step)
         first = x * slopes
         first /= first.sum()
         _, again = _slopes(likelihood, share, first)

@@ -294,7 +294,9 @@ def cell_fit(
     return _around_maximum(x, solution.gap, slopes, information, ceiling, repeats)
 
 
-def stacked_fits(stack: Stacked, solutions: Solutions, ceilings: Floats | None, repeats: Sequence[float]) -> list[CellFit]:
+def stacked_fits(
+    stack: Stacked, solutions: Solutions, ceilings: Floats | None, repeats: Sequence[float]
+) -> list[CellFit]:
     """The fits of several groups, each as by `cell_fit`."""
     x, fits = solutions.x * stack.records[:, None], []
     for at, block in stack.blocks():

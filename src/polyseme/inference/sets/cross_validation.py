@@ -48,6 +48,7 @@ from polyseme.inference.likelihood import (
     CellLikelihoods,
     Joined,
     Likelihood,
+    RecordLikelihood,
     SetLikelihood,
     Stacked,
     likelihood_of,
@@ -68,6 +69,7 @@ from polyseme.kernel.work import check_cancelled
 from polyseme.semantics.distances.base import Circle, Line
 
 __all__ = [
+    "LEAST_GAIN",
     "Margin",
     "Simpler",
     "best_strength",
@@ -213,6 +215,11 @@ _MANY = 50
 """Records for each cell from which one report is so little that its absence is a matter of first order."""
 _SLACK = 1.0
 """Log-likelihood of held-out reports that a weaker strength may lose to the best one and still be preferred."""
+LEAST_GAIN = 2.0
+"""Log-likelihood that a penalty must gain on all held-out reports together; less is within the luck of the draw."""
+_UNNOTICED, _DOUBT, _CLEARLY = 0.02, 0.5, 5.0
+"""Log-likelihood of held-out reports that some steps of a fit change when it is settled; by which a decision must be
+clear for such fits to be trusted with it; and by which a fit has lost before it has converged."""
 _LARGE_SHARE = 0.1
 """The share of all records from which a group has a say in the simpler table."""
 _SEED = 20_210_413
@@ -231,19 +238,59 @@ def best_strength(likelihoods: CellLikelihoods, simpler: Simpler, plain: Floats)
     trials, reports = _stacked_trials(_trials(likelihoods, simpler, plain)), likelihoods.reports
     records = float(reports.counts.sum())
     least, most = _IDLE * records / max(reports.cells, 1), 10.0 * records
+    steps = [strength for strength in _STEPS if least <= strength <= most]
+    large = [trial for trial in trials if isinstance(trial, _HeldOut) and trial.fitted.size > MATRIX_CELLS]
+    if steps and large and len(large) == len(trials):
+        found = _rough_strength(large, steps)
+        if found is not None:
+            return found
     for trial in trials:
         trial.begin()
-    scores = {0.0: sum(trial.judged(0.0) for trial in trials)}
-    for strength in _STEPS:
-        if least <= strength <= most:
-            scores[strength] = sum(trial.score(strength) for trial in trials)
-            if max(list(scores.values())[-2:]) < max(scores.values()):
-                break
+    return _searched(lambda strength: sum(_scored(trial, strength) for trial in trials), steps)[:2]
+
+
+def _scored(trial: _Judge, strength: float) -> float:
+    return trial.score(strength) if strength > 0.0 else trial.judged(0.0)
+
+
+def _searched(score: Callable[[float], float], steps: Sequence[float]) -> tuple[float, float, dict[float, float]]:
+    """The strength, its gain, and all scores; a strength of 0 is asked for first."""
+    scores = {0.0: score(0.0)}
+    for strength in steps:
+        scores[strength] = score(strength)
+        if max(list(scores.values())[-2:]) < max(scores.values()):
+            break
     best = max(scores, key=scores.__getitem__)
     for strength in (best / np.sqrt(10.0), best * np.sqrt(10.0)) if best > 0.0 else ():
-        scores[strength] = sum(trial.score(strength) for trial in trials)
+        scores[strength] = score(strength)
     chosen = min(strength for strength, score in scores.items() if score >= max(scores.values()) - _SLACK)
-    return chosen, scores[chosen] - scores[0.0]
+    return chosen, scores[chosen] - scores[0.0], scores
+
+
+def _rough_strength(trials: Sequence[_HeldOut], steps: Sequence[float]) -> tuple[float, float] | None:
+    """The same decision from fits that end when the held-out reports no longer notice them.
+
+    Where a penalty helps, the fit without one has to be followed only until it has clearly lost. None where scores are
+    so near to each other that such fits do not settle it.
+    """
+    known: dict[float, float] = {}
+
+    def score(strength: float) -> float:
+        if strength not in known:
+            known[strength] = sum(trial.settled(strength) for trial in trials)
+        return known[strength]
+
+    for strength in steps:
+        score(strength)
+        if max(list(known.values())[-2:]) < max(known.values()):
+            break
+    lost = max(known.values()) - _SLACK - _CLEARLY
+    known[0.0] = sum(trial.settled(0.0, lost if len(trials) == 1 else -np.inf) for trial in trials)
+    chosen, gain, scores = _searched(score, steps)
+    near = [abs(value - max(scores.values()) + _SLACK) for value in scores.values()]
+    lead = sorted(value for strength, value in scores.items() if strength in steps or strength == 0.0)
+    sure = min(near) > _DOUBT and abs(gain - LEAST_GAIN) > _DOUBT and (len(lead) < 2 or lead[-1] - lead[-2] > _DOUBT)
+    return (chosen, gain) if sure else None
 
 
 def toward(x: Floats, target: Floats, ratio: float) -> Floats:
@@ -322,9 +369,22 @@ class _HeldOut(_Trial):
         super().__init__(fitted, simpler, start)
         self.held = held
 
+        self.start = start
+
     def begin(self) -> None:
         near = float(self.tolerance(np.array([self.fitted.records]))[0])
-        self.x = maximize(self.fitted, near, start=self.x, limit=_LIMIT).x
+        self.x = maximize(self.fitted, near, start=self.start, limit=_LIMIT).x
+
+    def settled(self, strength: float, lost: float = -np.inf) -> float:
+        """Fit with this strength until the held-out reports do not notice it any more, or have fallen below `lost`."""
+        if strength == 0.0:
+            fitted, start = self.fitted, self.start
+        else:
+            fitted = Joined.of(self.fitted, strength * self.simpler.table)
+            start = toward(self.x, self.simpler.table, strength / self.fitted.records)
+        tolerance, watch = float(self.tolerance(np.array([fitted.records]))[0]), _Watch(self.held, lost)
+        self.x = maximize(fitted, tolerance, limit=_LIMIT, start=start, enough=watch).x
+        return self.judged(strength)
 
     @staticmethod
     def tolerance(records: Floats) -> Floats:
@@ -337,6 +397,21 @@ class _HeldOut(_Trial):
     @classmethod
     def stack(cls, trials: Sequence[_HeldOut]) -> _Judge:
         return _HeldOutStack(trials, Stacked.of([each.held for each in trials if isinstance(each.held, SetLikelihood)]))
+
+
+class _Watch:
+    """Whether held-out reports still notice the steps of a fit."""
+
+    def __init__(self, held: Likelihood, lost: float) -> None:
+        self.held, self.lost = held, lost
+        self.seen: list[float] = []
+
+    def __call__(self, x: Floats) -> bool:
+        self.seen.append(self.held.value(x))
+        if len(self.seen) < 3:
+            return False
+        changes = np.abs(np.diff(self.seen[-3:]))
+        return bool(changes.max() < _UNNOTICED or (self.seen[-1] < self.lost and self.seen[-1] < self.seen[-2]))
 
 
 class _TrialStack(_Judge):
@@ -504,8 +579,15 @@ class _Making:
             held = self.generator.binomial(left, 1.0 / (_FOLDS - fold))
             left = left - held
             if 0 < held.sum() < total.sum():
-                fitted, kept = (likelihood_of(parts, part, mechanisms) for part in (total - held, held))
+                fitted, kept = (self.likelihood(parts, part) for part in (total - held, held))
                 yield _HeldOut(fitted, kept, self.without(cell, parts, total - held), start)
+
+    def likelihood(self, sets: Sequence[Ints], counts: Ints) -> RecordLikelihood:
+        """Of a part of the reports; a table that has no matrix needs only the rows that are there."""
+        if int(np.prod(shape_of(self.likelihoods.mechanisms))) > MATRIX_CELLS:
+            there = counts > 0
+            sets, counts = [codes[there] for codes in sets], counts[there]
+        return likelihood_of(sets, counts, self.likelihoods.mechanisms)
 
     def without(self, cell: int, sets: Sequence[Ints], rest: Ints) -> Simpler:
         """The simpler table when of this group's reports only the rest is known."""
