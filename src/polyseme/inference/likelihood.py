@@ -182,7 +182,8 @@ class SetLikelihood(RecordLikelihood):
         """Places and weights of the reports: (n, entries) each."""
         rows = self.matrix.shape[0]
         entries = self.matrix.nnz // rows if rows else 1
-        return self.matrix.indices.reshape(rows, entries), self.matrix.data.reshape(rows, entries)
+        index = np.asarray(self.matrix.indices, dtype=np.int64).reshape(rows, entries)
+        return index, np.asarray(self.matrix.data, dtype=np.float64).reshape(rows, entries)
 
     @cached_property
     def _columns(self) -> tuple[Ints, Floats]:
