@@ -233,7 +233,7 @@ class SetLikelihood(RecordLikelihood):
         return Stacked(*self._columns, group, self.counts, groups, self.shape, self.margins)
 
     def stacks(self, work: int) -> bool:
-        """Whether it is small enough to be fitted together with others: pairs of entries below `work`."""
+        """Whether it can be fitted together with others: pairs of entries below `work`."""
         rows, entries = self.matrix.shape[0], self.entries[0].shape[1]
         return self.size <= STACKABLE and rows * (entries * (entries + 1) // 2) < work and self.records > 0.0
 
@@ -420,7 +420,7 @@ _STACKED = 500_000
 
 @dataclass(frozen=True, eq=False)
 class Stacked:
-    """The likelihoods of several groups with the same table, one below the other, in record form.
+    """The likelihoods of several groups with the same table, in record form.
 
     index    (entries, n): places in the extended table of a group; weight (entries, n) likewise
     group    of each row, ascending: (n,); counts (n,)
@@ -570,7 +570,7 @@ class Stacked:
         return np.asarray(np.bincount(self.group, weights=rows, minlength=self.groups), dtype=np.float64)
 
     def values(self, x: Floats) -> Floats:
-        """The log-likelihood of the reports of each group under proportions (groups, K), without the prior."""
+        """The log-likelihood of the reports of each group, without the prior: (groups,)."""
         with np.errstate(divide="ignore"):
             logs = np.log(self.product(x))
         return self.summed(np.where(self.counts > 0, self.counts * np.where(self.counts > 0, logs, 0.0), 0.0))

@@ -298,7 +298,7 @@ def _stacked_objective(stack: Stacked, f: Floats, x: Floats) -> Floats:
     """What a step lessens: minus the log-likelihood of a record, and the sum of the table."""
     share, prior = stack.shares
     out = x.sum(axis=1) - stack.summed(_weighed_logs(share, f))
-    return out if prior is None else out - _weighed_logs(prior, x).sum(axis=1)
+    return np.asarray(out if prior is None else out - _weighed_logs(prior, x).sum(axis=1), dtype=np.float64)
 
 
 def _weighed_logs(share: Floats, f: Floats) -> Floats:
@@ -392,7 +392,7 @@ def nonnegative_minimum(matrix: Floats, linear: Floats, passive: Bools) -> Float
 
 
 def nonnegative_minima(matrix: Floats, linear: Floats, passive: Bools) -> Floats:
-    """`nonnegative_minimum` for stacked systems, all right-hand sides of one from the same guess.
+    """`nonnegative_minimum` for stacked systems, each with a guess for all its sides.
 
     matrix  (systems, K, K), linear (systems, n, K), passive (systems, K)
     """
@@ -412,7 +412,7 @@ def nonnegative_minima(matrix: Floats, linear: Floats, passive: Bools) -> Floats
 
 
 def _exchanged(matrix: Floats, linear: Floats, passive: Bools, scale: Floats) -> Floats:
-    """Block pivoting of many right-hand sides of each system, by the entries that leave the guess.
+    """Block pivoting of many right-hand sides by the entries that leave the guess.
 
     With the entries of the guess solved for, `z = q + A w`: z are their values and the slacks of the others, w the
     slacks of the former and the values of the latter, all zero at first. When the entries D change sides, their z is
@@ -445,7 +445,7 @@ def _exchanged(matrix: Floats, linear: Floats, passive: Bools, scale: Floats) ->
 
 
 def _exchanges(exchange: Floats, own: Ints, q: Floats, guess: Bools, scale: Floats) -> tuple[Floats, Bools, Bools]:
-    """The values, the entries that are not zero, and whether all have the right sign: (rows, K), (rows, K), (rows,).
+    """The values, which are not zero, and whether all have the right sign: (rows,).
 
     exchange  the transposed A of each system
     """
@@ -466,7 +466,7 @@ def _exchanges(exchange: Floats, own: Ints, q: Floats, guess: Bools, scale: Floa
         open_rows = open_rows[number > 0]
         if not len(open_rows):
             break
-    reached = np.isfinite(values).all(axis=1)
+    reached = np.asarray(np.isfinite(values).all(axis=1), dtype=np.bool_)
     reached[open_rows] = False
     return values, moved ^ guess, reached
 
@@ -494,7 +494,7 @@ def _after(exchange: Floats, own: Ints, q: Floats, moved: Bools) -> Floats:
 
 
 def _pivoted(matrix: Floats, own: Ints, linear: Floats, scale: Floats, passive: Bools, wrong: Bools) -> Floats:
-    """Block pivoting of single systems, from entries of the wrong sign: `own` is the matrix of each."""
+    """Block pivoting of single systems from entries of the wrong sign; `own` names matrices."""
     rows, size = linear.shape
     out, open_rows, passive = np.zeros((rows, size)), np.arange(rows), passive.copy()
     fewest, patience = np.where(wrong.any(axis=1), wrong.sum(axis=1), size + 1), np.full(rows, _PATIENCE)
@@ -521,7 +521,7 @@ def _pivoted(matrix: Floats, own: Ints, linear: Floats, scale: Floats, passive: 
 def _times(matrix: Floats, own: Ints, y: Floats) -> Floats:
     """Each row times the symmetric matrix of its system: `own`, ascending."""
     if len(own) < 2 * len(matrix):
-        return np.matmul(y[:, None, :], matrix[own])[:, 0]
+        return np.asarray(np.matmul(y[:, None, :], matrix[own])[:, 0], dtype=np.float64)
     starts = np.searchsorted(own, np.arange(len(matrix)))
     place, dense = np.arange(len(own)) - starts[own], np.zeros((len(matrix), int(np.bincount(own).max()), y.shape[1]))
     dense[own, place] = y

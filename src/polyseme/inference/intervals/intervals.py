@@ -105,7 +105,7 @@ class Quadratic:
 
 @dataclass(frozen=True, eq=False)
 class Paths:
-    """The ways of the constrained minimizers of several tables as sums of cells are pushed up or down.
+    """The ways of constrained minimizers of several tables as sums of cells are pushed up.
 
     All tables have the same number of cells k: (g, k) or (g, k, k) each.
 
@@ -144,7 +144,7 @@ class Paths:
         return np.asarray(~self.free.all(axis=1), dtype=np.bool_)
 
     def reach(self, contrast: Floats, loss: float) -> tuple[float, Floats]:
-        """How far `contrast . x` of the first table can rise before the profile loses `loss`, and the table there."""
+        """How far `contrast . x` can rise in the first table at this loss, and the table there."""
         risen, there = self.reaches(np.zeros(1, dtype=np.int64), contrast[None], np.array([loss]))
         return float(risen[0]), there[0]
 
@@ -200,7 +200,7 @@ class _States:
         return out
 
     def followed(self) -> tuple[Floats, Floats]:
-        """How far each sum has risen when its loss is used up or it cannot rise further, and the tables there."""
+        """How far each sum can rise within its loss, and the tables there."""
         for _ in range(_CORNERS):
             if not len(self.row):
                 break
@@ -282,7 +282,7 @@ class _States:
             self._turn(corner[on], leaves[on])
 
     def _corner(self, direction: Floats, push: Floats) -> tuple[Floats, Ints, Bools]:
-        """The nearest place where a free cell reaches zero or a bound one leaves it; -1 where there is none."""
+        """Where a free cell reaches zero or a bound one leaves it first; -1 without one."""
         rows = np.arange(len(self.row))
         best, falling = _nearest(self.x + self.change, direction, self.free & (direction < 0.0), rows)
         room, easing = _nearest(self.pressure, push, ~self.free & (push < 0.0), rows)
@@ -332,7 +332,7 @@ _PER_PATH = (
 
 
 def _nearest(room: Floats, speed: Floats, where: Bools, rows: Ints) -> tuple[Floats, Ints]:
-    """After which time the first of some entries has used up its room, and which: infinite where there is none."""
+    """When the first of some entries has used up its room, and which; infinite without one."""
     time = np.divide(room, -speed, out=np.full(room.shape, np.inf), where=where)
     place = time.argmin(axis=1) if time.shape[1] else np.zeros(len(rows), dtype=np.int64)
     return (time[rows, place] if time.shape[1] else np.full(len(rows), np.inf)), place
@@ -486,7 +486,7 @@ _SEED = 20_261_116
 
 @dataclass(frozen=True, eq=False)
 class Errors:
-    """Drawn errors of several tables, one true table after the other: (tables, draws, places) each.
+    """Drawn errors of several tables for each true table: (tables, draws, places) each.
 
     known  the tables that have them: no cell of the others is near zero
     """
@@ -556,7 +556,7 @@ def _noise(matrix: Floats, truth: Floats, population: Population, repeats: Float
         return matrix - repeats[:, None, None] * (matrix * truth[:, None]) @ matrix
     along = np.matmul(matrix, truth[..., None])[..., 0]
     length = np.maximum((truth * along).sum(axis=1), 1e-300)
-    return matrix - along[:, :, None] * along[:, None, :] / length[:, None, None]
+    return np.asarray(matrix - along[:, :, None] * along[:, None, :] / length[:, None, None], dtype=np.float64)
 
 
 def _root(covariance: Floats) -> Floats:

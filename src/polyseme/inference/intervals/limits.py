@@ -270,7 +270,7 @@ class _Profiles:
 
 
 def _alike(fits: Sequence[CellFit], wanted: Bools) -> Iterator[tuple[Ints, list[CellFit]]]:
-    """The groups that are wanted and have a matrix, those with the same number of places together."""
+    """The wanted groups with a matrix, those with the same number of places together."""
     sizes = np.array([len(fit.places) if fit.quadratic is not None else 0 for fit in fits])
     for size in np.unique(sizes[wanted & (sizes > 0)]):
         cells = np.flatnonzero(wanted & (sizes == size))
@@ -386,7 +386,8 @@ class LikelihoodLimits(Limits):
         """Limits of every cell of the table."""
         size = len(self.fits[0].x)
         low, high = np.zeros((self.shape[0], size)), np.zeros((self.shape[0], size))
-        known, reaches = (self.totals > 0) & np.array([fit.is_known for fit in self.fits]), {}
+        known = (self.totals > 0) & np.array([fit.is_known for fit in self.fits])
+        reaches: dict[int, tuple[Floats, Floats]] = {}
         for cells, fits in _alike(self.fits, known):
             check_cancelled()
             down, up = _Profiles(fits).reaches(None, level, population)
@@ -396,13 +397,16 @@ class LikelihoodLimits(Limits):
             if population == "super":
                 # No report holds these values; the likelihood still allows a few records.
                 high[cell, fit.possible] = fit.repeats * _quantile(level) / 2.0
-            if fit.quadratic is not None and fit.unbiased is None:
-                down, up = reaches.get(cell, (0.0, 0.0))
+            if cell in reaches and fit.unbiased is None:
+                down, up = reaches[cell]
                 low[cell, fit.places], high[cell, fit.places] = fit.x[fit.places] - down, fit.x[fit.places] + up
-            else:
-                units = np.eye(size)[fit.places]
-                found = fit.within(units, *reaches[cell], level, population) if cell in reaches else None
-                low[cell, fit.places], high[cell, fit.places] = found or fit.limits(units, level, population)
+            elif cell in reaches:
+                down, up = reaches[cell]
+                found = fit.within(np.eye(size)[fit.places], down, up, level, population)
+                low[cell, fit.places], high[cell, fit.places] = found
+            elif fit.quadratic is None:
+                found = fit.limits(np.eye(size)[fit.places], level, population)
+                low[cell, fit.places], high[cell, fit.places] = found
             if population == "finite" and fit.ceiling is not None:
                 high[cell] = np.minimum(high[cell], np.maximum(fit.ceiling, fit.x))
         np.clip(low, 0.0, self.totals[:, None], out=low)
@@ -421,7 +425,7 @@ def _quantile(level: float) -> float:
 
 
 def _drawn(contrasts: Floats, x: Floats) -> Floats:
-    """The variances of sums that come from drawing the records, not from the mechanism: one of each row."""
+    """The variances of sums from drawing the records, not from the mechanism: one a row."""
     total = x.sum(axis=1)
     mean = np.divide((contrasts * x).sum(axis=1) ** 2, total, out=np.zeros_like(total), where=total > 0.0)
     return np.where(total > 0.0, (contrasts**2 * x).sum(axis=1) - mean, 0.0)

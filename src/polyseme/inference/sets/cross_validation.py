@@ -293,7 +293,7 @@ def _rough_strength(trials: Sequence[_HeldOut], steps: Sequence[float]) -> tuple
     return (chosen, gain) if sure else None
 
 
-def toward(x: Floats, target: Floats, ratio: float) -> Floats:
+def toward(x: Floats, target: Floats, ratio: float | Floats) -> Floats:
     """Where a stronger penalty will about take the table: no cell of it at zero."""
     return (x + ratio * target) / (1.0 + ratio)
 
@@ -358,7 +358,7 @@ class _LeftOut(_Trial):
         return self.fitted.value(self.x) - used_parameters(self.fitted, self.x, self.simpler, strength, self.share)
 
     @classmethod
-    def stack(cls, trials: Sequence[_LeftOut]) -> _Judge:
+    def stack(cls, trials: Sequence[Any]) -> _Judge:
         return _LeftOutStack(trials, np.array([trial.share for trial in trials]))
 
 
@@ -376,7 +376,7 @@ class _HeldOut(_Trial):
         self.x = maximize(self.fitted, near, start=self.start, limit=_LIMIT).x
 
     def settled(self, strength: float, lost: float = -np.inf) -> float:
-        """Fit with this strength until the held-out reports do not notice it any more, or have fallen below `lost`."""
+        """Fit until the held-out reports do not notice it any more, or fall below `lost`."""
         if strength == 0.0:
             fitted, start = self.fitted, self.start
         else:
@@ -395,7 +395,7 @@ class _HeldOut(_Trial):
         return self.held.value(self.x)
 
     @classmethod
-    def stack(cls, trials: Sequence[_HeldOut]) -> _Judge:
+    def stack(cls, trials: Sequence[Any]) -> _Judge:
         return _HeldOutStack(trials, Stacked.of([each.held for each in trials if isinstance(each.held, SetLikelihood)]))
 
 
@@ -664,7 +664,7 @@ def _known(parts: Sequence[Part], counts: Sequence[Ints], margin: Margin) -> lis
 
 
 def _margins(reports: Sequence[tuple[Ints, Ints | Floats, Mechanism]], margin: Margin) -> list[Floats]:
-    """The distribution of an attribute in each of several parts; many rough ones of one mechanism go together."""
+    """The distribution of an attribute in several parts; rough ones go together."""
     mechanism = reports[0][2]
     alike = len(reports) > 1 and all(each is mechanism for _, _, each in reports)
     if margin is not rough_margin or not alike or mechanism.size > STACKABLE:

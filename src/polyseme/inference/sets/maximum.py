@@ -243,9 +243,9 @@ def _fits(likelihoods: CellLikelihoods) -> list[CellFit]:
     for cells, stack in likelihoods.stacks(2 * WORK, MANY_RECORDS):
         solutions = maximize_stacked(stack, tolerances_for(stack.records))
         expected = solutions.x * stack.records[:, None]
-        repeats = [_effect(reports, mechanisms, cell, x) for cell, x in zip(cells.tolist(), expected)]
+        effects = [_effect(reports, mechanisms, cell, x) for cell, x in zip(cells.tolist(), expected)]
         ceilings = None if may_lie(mechanisms) else stack.presence()
-        found.update(zip(cells.tolist(), stacked_fits(stack, solutions, ceilings, repeats)))
+        found.update(zip(cells.tolist(), stacked_fits(stack, solutions, ceilings, effects)))
     for cell in range(reports.cells):
         if cell in found:
             continue
