@@ -1,4 +1,4 @@
-"""The numbers and colors of charts, and the kinds of pictures, without the drawing libraries."""
+"""Numbers and colors of charts, and the kinds of pictures, without the drawing libraries."""
 
 from __future__ import annotations
 
