@@ -202,7 +202,7 @@ class PrintedExtensions:
         before, after = (apart % self.size).min(axis=2), (-apart % self.size).min(axis=2)
         left = room[:, None] - (before + after) // self.d + before // self.d + after // self.d
         compatible: Bools = np.abs(apart).min(axis=2) >= self.d
-        return compatible & (left >= self.l)
+        return np.asarray(compatible & (left >= self.l))
 
     def degree(self, members: Ints) -> Ints:
         degree: Ints = self.allowed(members).sum(axis=1)
