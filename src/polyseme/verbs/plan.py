@@ -32,7 +32,7 @@ from polyseme.publishing.inputs import policy_given, profile_given, with_populat
 from polyseme.publishing.prospect import Prospect, prospect, set_verdicts
 from polyseme.publishing.publication import Drawing, Prepared, planned, prepare, resolved_for, treated_here
 from polyseme.publishing.review import refused_models, singled_out
-from polyseme.results.method import GroupingPlan
+from polyseme.results.method import Alternative, GroupingPlan
 from polyseme.results.plan import Plan
 from polyseme.schema import Resolved, Schema
 from polyseme.scrutiny.attacks.agreement import shared_values
@@ -110,6 +110,34 @@ class Planner:
         records = source.count() if self._records is None else self._records
         return _planned(policy, self._counts(policy, source), records, self._distribution)
 
+    def alternatives(self, policy: Policy | str | Path) -> tuple[Alternative, ...]:
+        """Other levels for full-domain: the best ones that show one column in more detail.
+
+        One search for each column that is generalized; those that come to the same levels are one alternative. Columns
+        that cannot be shown in more detail have none.
+        """
+        policy = with_earlier_releases(with_population(policy_given(policy), self._population))
+        source, spec = self._profile(policy), policy.grouping
+        if source is None:
+            raise QuestionError(Problem("alternatives", "levels are searched for a table", "give it: --data TABLE"))
+        if spec is None or spec.name != "full-domain":
+            hint = "method: {full-domain: {loss: loss, suppression: 0.05}}"
+            raise QuestionError(Problem("$.method", "only full-domain has other levels to choose from", hint))
+        ready = self._counts(policy, source).ready(policy, None)
+        now = ready.decided.applied if ready.decided is not None else None
+        found: dict[tuple[int, ...], Alternative] = {}
+        for name, level in {} if now is None else now.levels.items():
+            cut = _cut(spec.parameters.get("levels") or {}, name, level)
+            if now is None or cut is None:
+                continue
+            tried = replace(policy, grouping=replace(spec, parameters={**spec.parameters, "levels": cut}))
+            try:
+                other = treated_here(tried, ready.resolved, source).applied
+            except ImpossibleError:
+                continue
+            found.setdefault(tuple(other.levels.values()), Alternative.of(now, other, cut))
+        return tuple(sorted(found.values(), key=lambda one: one.loss))
+
     def _profile(self, policy: Policy) -> Profile | None:
         """The table with the columns of a policy; it is opened again where the policy reads it otherwise."""
         if self._data is None:
@@ -174,6 +202,15 @@ class _Counted:
         attributes = (replace(item, promises=promises[item.name]) for item in resolved.schema.attributes)
         resolved = replace(resolved, schema=Schema(tuple(attributes)))
         return Prepared(policy, self.source, resolved, Drawing(), treat, records)
+
+
+def _cut(levels: Mapping[str, Any], name: str, level: int) -> dict[str, Any] | None:
+    """The allowed levels with one column finer than now; None where it cannot be."""
+    low = levels.get(name, 0)
+    low = low[0] if isinstance(low, list) else low
+    if level <= low:
+        return None
+    return {**levels, name: low if level - 1 == low else [low, level - 1]}
 
 
 def _shape(policy: Policy) -> Policy:
