@@ -139,7 +139,7 @@ class Planner:
         return tuple(sorted(found.values(), key=lambda one: one.loss))
 
     def _profile(self, policy: Policy) -> Profile | None:
-        """The table with the columns of a policy; it is opened again where the policy reads it otherwise."""
+        """The table with the columns of a policy, opened as the policy says."""
         if self._data is None:
             return None
         written = (policy.table, respelled_columns(policy) if policy.table.dialect else ())
