@@ -1,4 +1,4 @@
-"""The words for every check, attack, metric and score: for the terminal, the report and notebooks.
+"""Words for checks, attacks, metrics and scores: for terminal, report and notebooks.
 
 Each has one entry here, and no other module writes its title. Explanations are for readers who do not know the names.
 """
@@ -510,6 +510,8 @@ METRICS: Final[Mapping[str, MetricWords]] = {
         "{} records",
     ),
     "query_error": MetricWords("mean relative error of 1,000 random counting queries"),
+    "information_loss": MetricWords("of published groups, summed over their records: (l, e) paper, Equation 6"),
+    "diversity_degree": MetricWords("of published groups, mean distance of their values: (l, e) paper, Equation 10"),
 }
 
 SCORES: Final[Mapping[str, str]] = {
