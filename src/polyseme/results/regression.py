@@ -81,7 +81,7 @@ class Regression(Result):
 
         return pd.DataFrame(self._columns())
 
-    def rows(self) -> Iterator[dict[str, Any]]:
+    def _rows(self) -> Iterator[dict[str, Any]]:
         """One dictionary for each term."""
         yield from self.to_polars().iter_rows(named=True)
 
@@ -101,7 +101,7 @@ class Regression(Result):
         require("charts", "drawing a regression")
         import altair as alt
 
-        rows = [row for row in self.rows() if row["term"] != "Intercept"] or list(self.rows())
+        rows = [row for row in self._rows() if row["term"] != "Intercept"] or list(self._rows())
         base = alt.Chart(alt.InlineData(values=rows)).encode(
             y=alt.Y("term:N", sort=[row["term"] for row in rows], title=None)
         )
@@ -123,7 +123,7 @@ class Regression(Result):
             "level": self.level,
             "records": self.records,
             "weight": self.weight,
-            "terms": [{name: plain_value(value) for name, value in row.items()} for row in self.rows()],
+            "terms": [{name: plain_value(value) for name, value in row.items()} for row in self._rows()],
             "covariance": self.covariance.tolist(),
             "notes": list(self.notes),
         }
