@@ -214,8 +214,8 @@ def test_true_values_are_marked_internal(start: Start, new_page: NewPage) -> Non
     page.wait_for_selector("#role-age")
     assert page.locator(".internal").count() == 1
     assert at(page, bench, "release").locator(".internal").count() == 0
-    page.emulate_media(media="print")
     at(page, bench, "columns").wait_for_selector("#role-age")
+    page.emulate_media(media="print")
     assert page.locator(".internal").is_visible()
     assert page.locator(".printed").is_visible()
     assert not page.locator("#undo").is_visible()
@@ -232,7 +232,7 @@ def test_odd_tables(folder: Path, start: Start, new_page: NewPage) -> None:
     page.click("[id='open-empty.csv']")
     page.wait_for_selector("text=empty.csv cannot be read.")
     page.click("[id='open-wide.csv']")
-    page.wait_for_selector("text=First rows, text=The first rows")
+    page.wait_for_selector("caption:has-text('The first rows')")
     at(page, bench, "columns").wait_for_selector("[id='role-column 299']")
     page.fill("#filter", "column 299")
     assert page.locator("tbody tr").count() == 1
