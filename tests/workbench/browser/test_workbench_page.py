@@ -124,6 +124,18 @@ def test_impossible_setting_offers_nearest(folder: Path, start: Start, new_page:
     assert promise(folder)["d"] < 9
 
 
+def test_alternatives_use_this(folder: Path, start: Start, new_page: NewPage) -> None:
+    bench = start("patients.csv")
+    page = opened(new_page(), bench, "columns")
+    ps.edit(folder / "policy.yaml", {"method.full-domain.loss": "entropy"})
+    at(page, bench, "alternatives").click("#look")
+    page.wait_for_selector("text=Use this")
+    assert page.locator("tbody tr").count() >= 2
+    page.click("text=Use this >> nth=0")
+    saved(page)
+    assert policy(folder)["method"]["full-domain"]["levels"]
+
+
 def test_never_green_when_a_learner_wins(start: Start, new_page: NewPage) -> None:
     page = opened(new_page(), start("patients.csv"), "protection")
     page.wait_for_selector(".light.amber")
