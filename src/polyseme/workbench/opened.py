@@ -32,7 +32,7 @@ from polyseme.tables.io.readers import open_written
 from polyseme.tables.io.source import TableOptions
 from polyseme.tables.profile import Profile
 from polyseme.verbs.init import init
-from polyseme.verbs.plan import plan
+from polyseme.verbs.plan import Planner
 from polyseme.verbs.risk import risk
 from polyseme.workbench.history import History, revision_of
 
@@ -87,8 +87,9 @@ class _Table:
     draft: Draft = field(repr=False)
     rows: int
     first: list[dict[str, Any]] = field(repr=False)
-    unique: int | None
-    known: tuple[str, ...]
+    planner: Planner = field(repr=False)
+    unique: int | None = None
+    known: tuple[str, ...] = ()
 
 
 @dataclass(eq=False)
@@ -232,7 +233,7 @@ class Opened:
             if not self.text:
                 self._replace(str(draft))
             self.noticed()
-            looked = _Table(self.table, source, draft, rows, _first(source), None, ())
+            looked = _Table(self.table, source, draft, rows, _first(source), Planner(source))
             looked.unique, looked.known = self._unique(source)
         self.looked, self.share = looked, 1.0
 
@@ -278,7 +279,7 @@ class Opened:
         """What a policy comes to on the table that is open."""
         if self.looked is None:
             raise TableError("no table is open", "choose one first")
-        return plan(self.loaded(text), data=self.looked.source)
+        return self.looked.planner.plan(self.loaded(text))
 
     def values(self, name: str, hierarchy: Any) -> dict[str, Any]:
         """The values of a column, and what each becomes at every level of a hierarchy."""

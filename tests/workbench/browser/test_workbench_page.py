@@ -124,6 +124,18 @@ def test_impossible_setting_offers_nearest(folder: Path, start: Start, new_page:
     assert promise(folder)["d"] < 9
 
 
+def test_alternatives_use_this(folder: Path, start: Start, new_page: NewPage) -> None:
+    bench = start("patients.csv")
+    page = opened(new_page(), bench, "columns")
+    ps.edit(folder / "policy.yaml", {"method.full-domain.loss": "entropy"})
+    at(page, bench, "alternatives").click("#look")
+    page.wait_for_selector("text=Use this")
+    assert page.locator("tbody tr").count() >= 2
+    page.click("text=Use this >> nth=0")
+    saved(page)
+    assert policy(folder)["method"]["full-domain"]["levels"]
+
+
 def test_never_green_when_a_learner_wins(start: Start, new_page: NewPage) -> None:
     page = opened(new_page(), start("patients.csv"), "protection")
     page.wait_for_selector(".light.amber")
@@ -214,8 +226,8 @@ def test_true_values_are_marked_internal(start: Start, new_page: NewPage) -> Non
     page.wait_for_selector("#role-age")
     assert page.locator(".internal").count() == 1
     assert at(page, bench, "release").locator(".internal").count() == 0
-    page.emulate_media(media="print")
     at(page, bench, "columns").wait_for_selector("#role-age")
+    page.emulate_media(media="print")
     assert page.locator(".internal").is_visible()
     assert page.locator(".printed").is_visible()
     assert not page.locator("#undo").is_visible()
@@ -232,7 +244,7 @@ def test_odd_tables(folder: Path, start: Start, new_page: NewPage) -> None:
     page.click("[id='open-empty.csv']")
     page.wait_for_selector("text=empty.csv cannot be read.")
     page.click("[id='open-wide.csv']")
-    page.wait_for_selector("text=First rows, text=The first rows")
+    page.wait_for_selector("caption:has-text('The first rows')")
     at(page, bench, "columns").wait_for_selector("[id='role-column 299']")
     page.fill("#filter", "column 299")
     assert page.locator("tbody tr").count() == 1

@@ -3,7 +3,7 @@
 import { get, post } from "./api.js";
 import { app, edit, receiptOf, render as again, show } from "./app.js";
 import { h } from "./dom.js";
-import { percent } from "./words.js";
+import { listed, percent } from "./words.js";
 
 export const heading = "Other ways to publish it";
 
@@ -16,7 +16,7 @@ async function look() {
     for (;;) {
       const { job: now, result } = await get(`jobs/${job.id}`);
       if (!["waiting", "running"].includes(now.state)) {
-        app.memory.alternatives = { revision: app.state.policy.revision, found: result?.alternatives ?? [], messages: now.messages };
+        app.memory.alternatives = { revision: app.state.policy.revision, found: result?.alternatives ?? [], now: result?.method, messages: now.messages };
         return again();
       }
       await new Promise((resolve) => setTimeout(resolve, 400));
@@ -26,14 +26,15 @@ async function look() {
   }
 }
 
-/** The steps of a column as blocks. @param {number} level @param {number} height */
-const blocks = (level, height) => h("span", { class: "steps-of", "aria-hidden": "true" }, ...Array.from({ length: height }, (_, at) => h("span", { class: at < level ? "full" : "empty" })));
+/** What a column shows at a level. @param {number} level */
+const words = (level) => (level === 0 ? "as it is" : `step ${level}`);
 
-/** @param {any} one @param {string[]} names */
-function row(one, names) {
-  const use = () => void edit({ changes: { "method.full-domain.levels": one.levels }, said: one.label });
-  const cells = names.map((name) => h("td", { "data-label": name }, blocks(one.levels[name] ?? 0, one.heights?.[name] ?? 1), h("span", { class: "quiet" }, one.words?.[name] ?? `step ${one.levels[name]}`)));
-  return h("tr", {}, h("th", { scope: "row" }, one.label), ...cells, h("td", { class: "number", "data-label": "Detail kept" }, percent(one.kept, 0)), h("td", { class: "number", "data-label": "Left out" }, percent(one.suppressed_share)), h("td", {}, one.chosen ? "in use" : h("button", { click: use }, "Use this")));
+/** @param {any} one @param {string[]} names @param {any} now */
+function row(one, names, now) {
+  const label = one === now ? "In use" : `More of ${listed(one.more)}`;
+  const use = () => void edit({ changes: { "method.full-domain.levels": one.cut }, said: label });
+  const cells = names.map((name) => h("td", { "data-label": name, class: one.levels[name] < now.levels[name] ? "good" : one.levels[name] > now.levels[name] ? "warn" : null }, words(one.levels[name])));
+  return h("tr", {}, h("th", { scope: "row" }, label), ...cells, h("td", { class: "number", "data-label": "Loss" }, one === now ? "–" : `${one.loss >= now.loss ? "+" : ""}${percent((one.loss - now.loss) / Math.max(now.loss, 1e-9))}`), h("td", { class: "number", "data-label": "Left out" }, percent(one.suppressed / Math.max(now.records, 1))), h("td", {}, one === now ? "" : h("button", { click: use }, "Use this")));
 }
 
 export function render() {
@@ -47,6 +48,6 @@ export function render() {
   if (!held.found) return h("p", {}, "Searching");
   if (!held.found.length) return h("p", {}, "No other way keeps the promise.", held.messages?.length > 0 && h("span", { class: "quiet" }, ` ${held.messages.join(" ")}`));
   const names = Object.keys(held.found[0].levels);
-  const head = ["", ...names, "Detail kept", "Left out", ""].map((text) => h("th", { scope: "col" }, text));
-  return h("div", {}, h("p", {}, "The same promise can be kept in other ways. Each row is the best one that shows more of a column."), h("div", { class: "scroll" }, h("table", { class: "blocks" }, h("thead", {}, h("tr", {}, ...head)), h("tbody", {}, ...held.found.map((/** @type {any} */ one) => row(one, names))))));
+  const head = ["Alternative", ...names, "Loss", "Left out", ""].map((text, at) => h("th", { scope: "col", class: at > names.length && text ? "number" : null }, text || h("span", { class: "unseen" }, "Choice")));
+  return h("div", {}, h("p", {}, "The same promise can be kept in other ways. Each row is the best one that shows more of a column."), h("div", { class: "scroll" }, h("table", { class: "blocks" }, h("thead", {}, h("tr", {}, ...head)), h("tbody", {}, ...[held.now, ...held.found].map((/** @type {any} */ one) => row(one, names, held.now))))));
 }
