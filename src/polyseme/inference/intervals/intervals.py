@@ -48,7 +48,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
 
 from polyseme.inference.base import Fit, Population
 from polyseme.inference.solver import nonnegative_minima
@@ -382,6 +381,8 @@ def project(values: Floats, totals: Floats) -> Floats:
 
 def normal_quantile(level: float) -> float:
     """How many standard errors to either side hold so large a share of a normal distribution."""
+    from scipy import special
+
     return float(special.ndtri(0.5 + level / 2.0))
 
 

@@ -27,7 +27,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg import lapack
 
 from polyseme.designs.mechanism import Mechanism
 from polyseme.inference.base import Estimator, Finer, Fit, Reports, check
@@ -357,6 +356,8 @@ class _Search:
         return information, information @ point.weights + self.effects.slope(slopes)
 
     def solve(self, sizes: Floats, information: Floats, pull: Floats) -> _Solution:
+        from scipy.linalg import lapack
+
         roots = np.sqrt(sizes[self.term])
         scaled = roots[:, None] * information * roots
         scaled[np.diag_indices_from(scaled)] += 1.0
