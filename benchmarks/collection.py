@@ -263,7 +263,7 @@ def steady(address: str, rate: int, seconds: float) -> tuple[float, float, float
     return held, float(np.median(taken)) * 1e3, float(np.quantile(taken, 0.99)) * 1e3, cores
 
 
-def measured(requested: argparse.Namespace, server: postgres_server.PostgresServer | None) -> list[str]:
+def measured(options: argparse.Namespace, server: postgres_server.PostgresServer | None) -> list[str]:
     """Measure everything; what is not as promised."""
     failed: list[str] = []
     with tempfile.TemporaryDirectory(prefix="polyseme-bench-") as folder:
@@ -299,12 +299,12 @@ def measured(requested: argparse.Namespace, server: postgres_server.PostgresServ
             print(f"{kind:9} group commit {many:,.0f} reports/s, one commit a report {one:,.0f}: ratio {gain:.1f}")
             failed += [f"{kind}: group commit over one commit a report is {gain:.1f}"] if gain < 5.0 else []
         for kind in kinds:
-            held, middle, p99, cores = steady(place(kind), requested.rate, requested.seconds)
+            held, middle, p99, cores = steady(place(kind), options.rate, options.seconds)
             said = f"median {middle:.0f} ms, p99 {p99:.0f} ms, {cores:.2f} of a core"
-            print(f"{kind:9} {held:,.0f} reports/s for {requested.seconds:.0f} s: {said}")
-            failed += [f"{kind}: only {held:,.0f} reports/s were held"] if held < 0.98 * requested.rate else []
-        missing, sent, _ = killed(place("sqlite"), requested.kills, 600 * requested.kills)
-        print(f"{requested.kills:,} kills: {len(sent.acknowledged):,} acknowledged, {missing} lost")
+            print(f"{kind:9} {held:,.0f} reports/s for {options.seconds:.0f} s: {said}")
+            failed += [f"{kind}: only {held:,.0f} reports/s were held"] if held < 0.98 * options.rate else []
+        missing, sent, _ = killed(place("sqlite"), options.kills, 600 * options.kills)
+        print(f"{options.kills:,} kills: {len(sent.acknowledged):,} acknowledged, {missing} lost")
         failed += [f"{missing} acknowledged reports lost"] if missing else []
     return failed
 
@@ -318,13 +318,13 @@ def main() -> int:
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--batch", type=int, default=2_000)
     parser.add_argument("--forgetful", action="store_true")
-    requested = parser.parse_args()
-    if requested.collector:
-        collector(requested.collector, requested.port, requested.batch, requested.forgetful)
+    options = parser.parse_args()
+    if options.collector:
+        collector(options.collector, options.port, options.batch, options.forgetful)
         return 0
     server = None if postgres_server.missing() else postgres_server.PostgresServer(quick=False)
     try:
-        failed = measured(requested, server)
+        failed = measured(options, server)
     finally:
         if server is not None:
             server.remove()

@@ -133,16 +133,16 @@ def main() -> int:
     part, parts = (int(word) for word in chosen.part.split("/"))
     usual = {} if chosen.further else {scene: tuple(QUESTIONS) for scene in scenes()}
     every = {**usual, **dict.fromkeys(further_scenes(), RECORD_QUESTIONS)}
-    requested = {scene: names for scene, names in every.items() if chosen.only in str(scene)}
-    requested = dict(list(requested.items())[part - 1 :: parts])
+    scenes_run = {scene: names for scene, names in every.items() if chosen.only in str(scene)}
+    scenes_run = dict(list(scenes_run.items())[part - 1 :: parts])
     last: dict[tuple[Scene | RecordScene, str], Found] = {}
     for look, times in enumerate(LOOKS):
-        jobs = [Job(scene, times * chosen.releases, chosen.seed + look, names) for scene, names in requested.items()]
+        jobs = [Job(scene, times * chosen.releases, chosen.seed + look, names) for scene, names in scenes_run.items()]
         found = run(jobs, chosen.jobs, chosen.kept)
         last |= {(row.scene, row.answer): row for row in found}
         doubtful = [row for row in last.values() if miss(row) > 0.0]
         print(f"look {look + 1}: {len(jobs)} scenes, {len(found)} classes, {len(doubtful)} out of bounds", flush=True)
-        requested = questions_of(doubtful)
+        scenes_run = questions_of(doubtful)
     return show(list(last.values()), chosen.worst)
 
 
@@ -161,10 +161,10 @@ def miss(row: Found) -> float:
 
 def questions_of(rows: Iterable[Found]) -> dict[Scene | RecordScene, tuple[str, ...]]:
     """The questions whose classes these are, of each scene."""
-    requested: dict[Scene | RecordScene, set[str]] = defaultdict(set)
+    wanted: dict[Scene | RecordScene, set[str]] = defaultdict(set)
     for row in rows:
-        requested[row.scene].add(question_of(row.answer))
-    return {scene: tuple(name for name in QUESTIONS if name in names) for scene, names in requested.items()}
+        wanted[row.scene].add(question_of(row.answer))
+    return {scene: tuple(name for name in QUESTIONS if name in names) for scene, names in wanted.items()}
 
 
 def question_of(answer: str) -> str:

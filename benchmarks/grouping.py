@@ -94,9 +94,9 @@ def buckets(records: int, limit: float) -> bool:
         here = codes % structure.size
         taken = seconds(lambda here=here, structure=structure, l=l: bucketize(here, structure, l, SystemStream()))
         made = bucketize(here, structure, l, SystemStream())
-        requested = f"{limit:.0f} s" if limited else ""
+        limit_text = f"{limit:.0f} s" if limited else ""
         print(
-            f"{name:<40}{records:>12,}{taken:>9.2f}{requested:>9}   "
+            f"{name:<40}{records:>12,}{taken:>9.2f}{limit_text:>9}   "
             f"{made.suppressed.sum():,} suppressed, gap {made.gap}"
         )
         kept &= taken <= limit or not limited
@@ -145,11 +145,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--large", type=int, default=10_000_000, help="records of the largest table for buckets")
     parser.add_argument("--peer-records", type=int, default=5_000)
     parser.add_argument("--no-peer", action="store_true")
-    requested = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     print(f"{'method':<40}{'records':>12}{'seconds':>9}{'asked':>9}")
-    kept = [buckets(requested.records, 1.0), buckets(requested.large, 6.0), partitions(requested.records, 8.0)]
-    if not requested.no_peer:
-        beside_anonypy(requested.peer_records)
+    kept = [buckets(options.records, 1.0), buckets(options.large, 6.0), partitions(options.records, 8.0)]
+    if not options.no_peer:
+        beside_anonypy(options.peer_records)
     return 0 if all(kept) else 1
 
 

@@ -60,12 +60,12 @@ def losses(how: str, kinds: tuple[int, int], records: int, seed: int) -> tuple[l
     parts = tuple(np.ascontiguousarray(part) for part in np.split(joined[:, 2:], [3], axis=1))
     order = (LineDistance.ranks(SHAPE[0]), None)
     rows = Reports(parts, np.zeros(len(counts), dtype=np.int64), counts, 1, distances=order)
-    stated = with_help(rows, [Help("first", joined[:, 0]), Help("second", joined[:, 1])], MECHANISMS)
+    helped = with_help(rows, [Help("first", joined[:, 0]), Help("second", joined[:, 1])], MECHANISMS)
     table = np.zeros(SHAPE)
     np.add.at(table, tuple(codes), 1.0)
-    fits = [choose(replace(stated, finer=None), MECHANISMS)[1], choose(stated, MECHANISMS)[1]]
+    fits = [choose(replace(helped, finer=None), MECHANISMS)[1], choose(helped, MECHANISMS)[1]]
     used = any(note.startswith("smoothed with the help") for note in fits[1].notes)
-    fits.append(Smooth().fit(stated, MECHANISMS))
+    fits.append(Smooth().fit(helped, MECHANISMS))
     return [float(((fit.values[0] - table) ** 2).sum()) for fit in fits], used
 
 

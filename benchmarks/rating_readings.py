@@ -91,13 +91,11 @@ def publish(coded: list[Ints], sizes: list[int], l: int) -> dict[str, Callable[[
     }
     groups = [value_groups(np.bincount(codes, minlength=size), k) for codes, size, k in zip(coded, sizes, ls)]
     made: dict[str, Callable[[tuple[int, ...]], Floats]] = {
-        name: lambda requested, chosen=chosen: shared_evenly(
-            [chosen[j] for j in requested], tuple(sizes[j] for j in requested)
-        )
+        name: lambda places, chosen=chosen: shared_evenly([chosen[j] for j in places], tuple(sizes[j] for j in places))
         for name, chosen in sets.items()
     }
-    made["groups"] = lambda requested: rating_table([coded[j] for j in requested], [groups[j] for j in requested])
-    made["random"] = lambda requested: random_table(len(coded[0]), tuple(sizes[j] for j in requested), generator)
+    made["groups"] = lambda places: rating_table([coded[j] for j in places], [groups[j] for j in places])
+    made["random"] = lambda places: random_table(len(coded[0]), tuple(sizes[j] for j in places), generator)
     return made
 
 
@@ -110,12 +108,12 @@ def main(folder: Path) -> None:
         for q in ATTRIBUTES:
             generator, found = experiment(q), dict.fromkeys(methods, 0.0)
             for _ in range(QUESTIONS):
-                requested = tuple(int(place) for place in generator.choice(15, q, replace=False))
-                shape = tuple(sizes[j] for j in requested)
-                flat = np.ravel_multi_index(tuple(coded[j] for j in requested), shape)
+                places = tuple(int(place) for place in generator.choice(15, q, replace=False))
+                shape = tuple(sizes[j] for j in places)
+                flat = np.ravel_multi_index(tuple(coded[j] for j in places), shape)
                 truth = np.bincount(flat, minlength=int(np.prod(shape))).reshape(shape)
                 for name, table in methods.items():
-                    found[name] += float(np.sqrt(((table(requested) - truth) ** 2).sum()))
+                    found[name] += float(np.sqrt(((table(places) - truth) ** 2).sum()))
             shares = [found[name] / found["valueadding"] for name in ("groups", "drawn", "parted")]
             last = found["valueadding"] / found["random"]
             print(f"{l:>2} {q:>2} " + " ".join(f"{share:>9.2f}" for share in shares) + f"   {last:.2f}", flush=True)

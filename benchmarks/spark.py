@@ -202,9 +202,9 @@ def main(rows: int = ROWS, many: int = MANY) -> int:
         if many:
             prepared(Path(name) / "long", many)
         for part in ("machine", "sail", *(("workers",) if many else ())):
-            requested = [sys.executable, __file__, "--step", part, name, str(rows), str(many)]
+            command = [sys.executable, __file__, "--step", part, name, str(rows), str(many)]
             environment = {"PYSPARK_PYTHON": sys.executable, "PYTHONWARNINGS": "ignore", **os.environ}
-            subprocess.run(requested, check=True, env=environment)
+            subprocess.run(command, check=True, env=environment)
     return 0
 
 

@@ -120,27 +120,27 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--classes", type=int, default=10_000)
     parser.add_argument("--limit", type=float, default=120.0, help="seconds after which a pyCANON call is given up")
     parser.add_argument("--no-pycanon", action="store_true")
-    requested = parser.parse_args(arguments)
-    table = make_table(requested.rows, requested.classes)
+    options = parser.parse_args(arguments)
+    table = make_table(options.rows, options.classes)
     time_ours(make_table(1_000, 16))  # libraries start up on a small table, as pyCANON's imports are not timed either
     seconds, together = time_ours(table)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        python = None if requested.no_pycanon else peer_python("pycanon")
+        python = None if options.no_pycanon else peer_python("pycanon")
         csv = folder / "table.csv"
         table.write_csv(csv)
-        print(f"{requested.rows:,} rows, {requested.classes:,} classes; seconds\n")
+        print(f"{options.rows:,} rows, {options.classes:,} classes; seconds\n")
         print(f"{'model':<48}{'polyseme':>10}{'pyCANON':>12}{'times':>9}")
         for (model, parameters, theirs), ours in zip(SPECS, seconds, strict=True):
             label = f"{model} {' '.join(f'{key}={value}' for key, value in parameters.items())}"
             line = f"{label:<48}{ours:>10.3f}"
             if python is not None and theirs is not None:
-                other = time_pycanon(python, csv, theirs, requested.limit)
+                other = time_pycanon(python, csv, theirs, options.limit)
                 known = math.isfinite(other)
                 line += (
                     f"{other:>12.2f}{other / ours:>9.0f}"
                     if known
-                    else f"{f'> {requested.limit:.0f}':>12}{f'> {requested.limit / ours:.0f}':>9}"
+                    else f"{f'> {options.limit:.0f}':>12}{f'> {options.limit / ours:.0f}':>9}"
                 )
             print(line, flush=True)
         print(f"\nall models in one call: {together:.2f} s (asked for: under 5 s at 1,000,000 rows and 10,000 classes)")

@@ -97,10 +97,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--rows", type=int, default=2_000)
     parser.add_argument("--protected", type=int, default=290)
     parser.add_argument("--untouched", type=int, default=10)
-    requested = parser.parse_args(arguments)
-    shape = (requested.protected, requested.untouched)
-    table, policy = make_table(requested.rows, *shape), make_policy(*shape)
-    print(f"{table.height:,} rows, {table.width} columns, {requested.protected} of them protected\n")
+    options = parser.parse_args(arguments)
+    shape = (options.protected, options.untouched)
+    table, policy = make_table(options.rows, *shape), make_policy(*shape)
+    print(f"{table.height:,} rows, {table.width} columns, {options.protected} of them protected\n")
     print(f"{'verb':<20}{'core s':>9}{'clock s':>9}{'reads':>8}{'columns':>9}{'bar':>7}")
     slow = False
     with tempfile.TemporaryDirectory() as name:

@@ -144,20 +144,42 @@ def commands_page() -> str:
         "",
     ]
     root = click.Context(cli, info_name="polyseme")
+    common = {option.name: option for option in _common().params}
+    context = click.Context(_common(), info_name="VERB", max_content_width=100, terminal_width=100)
+    options = context.get_help().partition("Options:\n")[2]
+    parts += ["The options below are the same wherever a command has them.", "", "```text", options, "```", ""]
     for name in COMMANDS:
-        parts += _help(cli.get_command(root, name), root, name)
+        parts += _help(cli.get_command(root, name), root, name, common)
     return "\n".join(parts).rstrip() + "\n"
 
 
-def _help(command, parent, name: str) -> list[str]:
+def _common() -> Any:
+    """A command with the options that many commands have, and nothing else."""
+    import click
+
+    from polyseme.cli.console import json_option, show_values_option, text_table_options
+
+    return click.command("VERB")(text_table_options(show_values_option(json_option(lambda: None))))
+
+
+_HELP = re.compile(r"\n  (-h, )?--help +Show this message and exit\.")
+
+
+def _help(command, parent, name: str, common: dict[str, Any]) -> list[str]:
     import click
 
     context = click.Context(command, info_name=name, parent=parent, max_content_width=100, terminal_width=100)
-    parts = [f"## {context.command_path}", "", "```text", command.get_help(context), "```", ""]
+    alike = [one for one in command.params if getattr(one, "help", "") == getattr(common.get(one.name), "help", None)]
+    for option in alike:
+        option.hidden = True
+    text = _HELP.sub("", command.get_help(context)).replace("\n\nOptions:\n\n", "\n\n").removesuffix("\n\nOptions:")
+    for option in alike:
+        option.hidden = False
+    parts = [f"## {context.command_path}", "", "```text", text, "```", ""]
     if isinstance(command, click.Group):
         for inner in command.list_commands(context):
             below = command.get_command(context, inner)
-            parts += _help(below, context, inner)
+            parts += _help(below, context, inner, common)
     return parts
 
 
@@ -215,6 +237,8 @@ def _methods(noun: type) -> list[str]:
     """The ways in and out of a noun, each with the first line of its docstring."""
     lines = []
     for name, member in sorted(inspect.getmembers(noun)):
+        if hasattr(str, name):  # a draft is a text, and has its methods
+            continue
         if not name.startswith("_") and name not in DOCUMENTS and callable(member) and inspect.getdoc(member):
             lines += [f"    .{name}{_signature(member)}", f"        {inspect.getdoc(member).splitlines()[0]}"]
     return ["", *lines, "```", ""] if lines else ["```", ""]

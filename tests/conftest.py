@@ -39,15 +39,15 @@ class _Entropy:
 
     def __init__(self) -> None:
         self.asking = list[str]()
-        self._requested = Counter[str]()
+        self._calls = Counter[str]()
 
     def key(self) -> bytes:
         asking = self.asking[-1] if self.asking else os.environ.get("PYTEST_CURRENT_TEST", "")
-        self._requested[asking] += 1
-        return hashlib.sha256(f"{SEED} {asking} {self._requested[asking]}".encode()).digest()
+        self._calls[asking] += 1
+        return hashlib.sha256(f"{SEED} {asking} {self._calls[asking]}".encode()).digest()
 
     def from_the_start(self) -> None:
-        self._requested.clear()
+        self._calls.clear()
 
 
 _entropy = _Entropy()

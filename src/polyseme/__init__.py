@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from polyseme.kernel.work import Progress as Progress
     from polyseme.kernel.work import working as working
     from polyseme.policy import Policy as Policy
+    from polyseme.policy.drafting import Draft as Draft
+    from polyseme.policy.edit import edit as edit
     from polyseme.release import Release as Release
     from polyseme.results.attackers import Finding as Finding
     from polyseme.results.attackers import Findings as Findings
@@ -65,6 +67,8 @@ _NAMES = {
     "PolysemeError PolysemeWarning PrivacyWarning QuestionError ReleaseError RiskError TableError",
     "kernel.work": "Cancellation Progress working",
     "policy": "Policy",
+    "policy.drafting": "Draft",
+    "policy.edit": "edit",
     "release": "Release",
     "results.attackers": "Finding Findings",
     "results.ledger": "Exposure Exposures Ledger",

@@ -146,16 +146,16 @@ class Weighting:
 class Distributions:
     """Public distributions over the values of a domain, or of those that are left of it.
 
-    prior      that designs are balanced for; uniform when None
-    reference  that closeness is measured against; any distribution when None
-    stated     what a learner is taken to know, where that is not what the design is balanced for
+    prior                that designs are balanced for; uniform when None
+    reference            that closeness is measured against; any distribution when None
+    learner_prior        what a learner is taken to know, where that is not what the design is balanced for
     reference_from_data  whether the reference is that of the records themselves, and so says something about them
     """
 
     prior: Floats | None = field(default=None, compare=False)
     reference: Floats | None = field(default=None, compare=False)
     reference_from_data: bool = False
-    stated: Floats | None = field(default=None, compare=False)
+    learner_prior: Floats | None = field(default=None, compare=False)
 
     @property
     def known(self) -> Floats | None:
@@ -164,7 +164,7 @@ class Distributions:
 
     def made_for(self, prior: Floats) -> Distributions:
         """The same where the design is balanced for another prior than the one that is known."""
-        return replace(self, prior=prior, stated=self.known)
+        return replace(self, prior=prior, learner_prior=self.known)
 
     def among(self, allowed: Ints) -> Distributions:
         """The same given that the value is one of these, adding up to one.

@@ -69,8 +69,8 @@ __all__ = [
 
 def attack_by_sample(release: Release, sample: int) -> Findings:
     """What attacks find in about so many records of a release that Spark reads."""
-    requested: Any = sample
-    if not isinstance(requested, int) or requested < 1:
+    given: Any = sample
+    if not isinstance(given, int) or given < 1:
         raise QuestionError(
             Problem("sample", f"expected a number of records, 1 or more, got {sample!r}", "sample=1000")
         )

@@ -287,13 +287,13 @@ def test_three_protected_attributes_by_two_untouched_ones(tmp_path: Path) -> Non
         "  mood: {role: sensitive-qid, domain: [good, fair, poor], protect: {ldp: {epsilon: 2.0, size: 1}}}\n"
     )
     assert polyseme("anonymize", "policy.yaml", "people.csv", "--out", "r", cwd=tmp_path).returncode == 0
-    requested = ("estimate", "r", "--of", "level,job,mood", "--by", "sex,region", "--estimator", "ml")
-    shown = polyseme(*requested, "--chart", "chart.svg", cwd=tmp_path)
+    command = ("estimate", "r", "--of", "level,job,mood", "--by", "sex,region", "--estimator", "ml")
+    shown = polyseme(*command, "--chart", "chart.svg", cwd=tmp_path)
     assert shown.returncode == 0, shown.stderr
     assert "there are too few records for a table this detailed" in " ".join(shown.stdout.split())
     assert "<svg" in (tmp_path / "chart.svg").read_text()
-    document = json.loads(polyseme(*requested, "--json", cwd=tmp_path).stdout)
-    table = pl.read_csv(polyseme(*requested, "--csv", cwd=tmp_path).stdout.encode())
+    document = json.loads(polyseme(*command, "--json", cwd=tmp_path).stdout)
+    table = pl.read_csv(polyseme(*command, "--csv", cwd=tmp_path).stdout.encode())
     assert table.columns == ["sex", "region", "level", "job", "mood", "estimate", "stderr", "low", "high"]
     assert table.height == len(document["cells"]) == 6 * 8 * 4 * 3
     assert table.equals(pl.DataFrame(document["cells"], infer_schema_length=None).select(table.columns))

@@ -93,7 +93,7 @@ def test_a_table_with_few_columns_is_shown_at_single_levels(tmp_path: Path) -> N
     table = patients().select("age", "zip", "sex", "main_diagnosis")
     text = ps.init(table)
     assert "models: [{k-anonymity: {k: 5}}]" in text
-    assert "method: {full-domain: {suppression: 0.05}}" in text
+    assert "method: {full-domain: {loss: loss, suppression: 0.05}}" in text
     release = ps.anonymize(table, ps.Policy.loads(text))
     assert ps.verify(release).holds
     frame: Any = pl.from_arrow(release.table)

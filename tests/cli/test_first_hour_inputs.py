@@ -156,7 +156,7 @@ def test_a_name_may_be_as_long_as_the_system_allows(work: Path, tmp_path: Path) 
 @pytest.mark.parametrize("command", ["estimate", "plan"])
 def test_a_chart_is_drawn_or_refused_before_the_work(work: Path, tmp_path: Path, command: str) -> None:
     pytest.importorskip("altair")
-    requested = (
+    arguments = (
         ("estimate", work / "release", "--of", "level") if command == "estimate" else ("plan", work / "policy.yaml")
     )
     (tmp_path / "there.png").write_text("")
@@ -167,12 +167,12 @@ def test_a_chart_is_drawn_or_refused_before_the_work(work: Path, tmp_path: Path,
         "there.png": "exists already",
         "folder.png": "exists already",
     }.items():
-        result = polyseme(*requested, "--chart", tmp_path / name)
+        result = polyseme(*arguments, "--chart", tmp_path / name)
         assert result.returncode == 2
         assert name in result.stderr
         assert words in result.stderr
         assert not result.stdout, "it was refused after the work"
-    assert polyseme(*requested, "--chart", tmp_path / "chart.pdf").returncode == 0
+    assert polyseme(*arguments, "--chart", tmp_path / "chart.pdf").returncode == 0
     assert (tmp_path / "chart.pdf").read_bytes().startswith(b"%PDF")
 
 
@@ -454,8 +454,8 @@ def test_a_question_of_very_many_cells_is_answered_and_its_cost_said_first(wide:
 
 
 def test_a_question_beyond_all_measure_is_refused_at_once(wide: Path) -> None:
-    for requested in (("--of", "s0,s1,s2,s3,s4"), ("--of", "s0,s1,s2,s3", "--by", "by")):
-        result = polyseme("estimate", wide, *requested)
+    for arguments in (("--of", "s0,s1,s2,s3,s4"), ("--of", "s0,s1,s2,s3", "--by", "by")):
+        result = polyseme("estimate", wide, *arguments)
         assert result.returncode == 2
         assert "at most 5,000,000 are estimated" in result.stderr
 

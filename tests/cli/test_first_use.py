@@ -394,8 +394,8 @@ def test_every_promise_has_a_verdict_with_its_own_numbers(form: str) -> None:
     body = f"    domain: [a, b, c, d, e, f, g, h]\n    distance: {{line: rank}}\n    protect: {json.dumps(promises)}\n"
     found = ps.verify(ps.anonymize(people(), policy("letter", body), form=form))
     assert found.holds
-    stated = {verdict.model: verdict.parameters for verdict in found.verdicts}
-    assert {name: {key: stated[name][key] for key in promises[name]} for name in promises} == promises
+    by_model = {verdict.model: verdict.parameters for verdict in found.verdicts}
+    assert {name: {key: by_model[name][key] for key in promises[name]} for name in promises} == promises
 
 
 def test_a_sensitive_column_as_it_is_makes_no_release(tmp_path: Path) -> None:

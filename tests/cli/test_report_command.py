@@ -22,8 +22,8 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_title_and_publisher_are_options(work: Path) -> None:
-    stated = ("--title", "Illnesses of 60", "--publisher", "The Registry")
-    assert polyseme("report", "release", *stated, "--out", "report.html", cwd=work).returncode == 0
+    options = ("--title", "Illnesses of 60", "--publisher", "The Registry")
+    assert polyseme("report", "release", *options, "--out", "report.html", cwd=work).returncode == 0
     text = (work / "report.html").read_text(encoding="utf-8")
     assert "<h1>Illnesses of 60</h1>" in text
     assert "The Registry" in text

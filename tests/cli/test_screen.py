@@ -251,8 +251,8 @@ def test_progress_is_on_standard_error_only(
     with console.busy("Testing"):
         from polyseme.kernel.work import stage
 
-        with stage("sheep", "Counting sheep", 3) as stated:
-            stated.advance()
+        with stage("sheep", "Counting sheep", 3) as progress:
+            progress.advance()
             print("an answer")
     captured = capsys.readouterr()
     assert captured.out == "an answer\n"

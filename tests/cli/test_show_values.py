@@ -98,8 +98,8 @@ def test_lines_are_those_of_the_file(work: Path) -> None:
 
 def test_plan_says_what_anonymize_will_refuse(work: Path) -> None:
     document = json.loads(polyseme(*COMMANDS["plan"], "--json", cwd=work).stdout)
-    (stated,) = [text for text in document["remarks"] if "declared domain" in text]
-    assert stated.startswith(
+    (warned,) = [text for text in document["remarks"] if "declared domain" in text]
+    assert warned.startswith(
         "column 'disease': 3 values are not in the declared domain of 4 values, in lines 5, 8 and 9"
     )
 

@@ -71,8 +71,8 @@ class Chromium:
 
     def start(self) -> None:
         """A new process with the same profile."""
-        stated = self.profile / "DevToolsActivePort"
-        stated.unlink(missing_ok=True)
+        port_file = self.profile / "DevToolsActivePort"
+        port_file.unlink(missing_ok=True)
         for name in ("SingletonLock", "SingletonCookie", "SingletonSocket"):
             (self.profile / name).unlink(missing_ok=True)
         self.process = subprocess.Popen(
@@ -82,7 +82,7 @@ class Chromium:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-        self.port = _port(stated, self.process)
+        self.port = _port(port_file, self.process)
 
     def connect(self) -> None:
         address = f"http://127.0.0.1:{self.port}"
@@ -113,11 +113,11 @@ class Chromium:
         shutil.rmtree(self.profile, ignore_errors=True)
 
 
-def _port(stated: Path, process: subprocess.Popen[bytes]) -> int:
+def _port(port_file: Path, process: subprocess.Popen[bytes]) -> int:
     """The port that the browser has written down."""
     until = time.monotonic() + PATIENCE
     while time.monotonic() < until:
-        lines = stated.read_text().split() if stated.is_file() else []
+        lines = port_file.read_text().split() if port_file.is_file() else []
         if len(lines) >= 2:
             return int(lines[0])
         assert process.poll() is None, "Chromium ended by itself"

@@ -25,11 +25,11 @@ def campaign(prior=None, source=SOURCE, l=2, values=VALUES, **collection):
     protect = {"diversity": {"l": l}}
     column = {"role": "sensitive", "domain": list(values), "protect": protect}
     policy = {"attributes": {"illness": column | ({} if prior is None else {"prior": list(prior)})}}
-    requested = questions(**collection)
-    requested["questions"] = {"illness": {"text": {"en": "Your illness?", "de": "Ihre Krankheit?"}}}
+    questionnaire = questions(**collection)
+    questionnaire["questions"] = {"illness": {"text": {"en": "Your illness?", "de": "Ihre Krankheit?"}}}
     if prior is not None and source is not None:
-        requested["questions"]["illness"]["source"] = source
-    return make_campaign(Policy.loads(json.dumps(policy)), requested)
+        questionnaire["questions"]["illness"]["source"] = source
+    return make_campaign(Policy.loads(json.dumps(policy)), questionnaire)
 
 
 def document(**settings):
@@ -114,7 +114,7 @@ def circle(count, l, **more):
 
 def listed(count, l, neighbors=None):
     later = neighbors or [list(range(code + 1, count)) for code in range(count)]
-    return {"kind": "listed", "l": l, "p53": ONE, "neighbors": later, "weights": [1] * count, "excluded": []}
+    return {"kind": "listed", "l": l, "p53": ONE, "neighbours": later, "weights": [1] * count, "excluded": []}
 
 
 def clusters(count, l, **more):

@@ -17,7 +17,7 @@ def _table(document, l):
 
 
 def _listed(document, l):
-    later = document["neighbors"]
+    later = document["neighbours"]
     for codes in combinations(range(len(later)), l):
         if list(codes) not in document["excluded"] and all(b in later[a] for a, b in combinations(codes, 2)):
             yield codes, prod(document["weights"][code] for code in codes)

@@ -20,7 +20,7 @@ from polyseme.collection.store import State
 NAMES = ["disease", "income"]
 
 
-async def requested(bench: Bench, path: str, role: str = "analyst") -> Answer:
+async def got(bench: Bench, path: str, role: str = "analyst") -> Answer:
     credential, token = new_credential(f"{role} {path}", role)
     bench.store.add_credential(credential)
     headers = {"authorization": f"Bearer {token}"}
@@ -34,10 +34,10 @@ def fill(bench: Bench, count: int) -> None:
 
 def test_the_expected_error_now_and_at_the_plan(tmp_path: Path) -> None:
     async def story(bench: Bench) -> None:
-        none = (await requested(bench, f"{bench.path}/precision")).json
+        none = (await got(bench, f"{bench.path}/precision")).json
         assert [item["now"] for item in none["columns"]] == [None, None]
         fill(bench, 250)
-        found = (await requested(bench, f"{bench.path}/precision", "designer")).json
+        found = (await got(bench, f"{bench.path}/precision", "designer")).json
         assert (found["reports"], found["planned"]) == (250, 1_000)
         assert [item["name"] for item in found["columns"]] == NAMES
         assert [item["name"] for item in found["open"]] == ["sex", "age"]
@@ -53,7 +53,7 @@ def test_the_expected_error_now_and_at_the_plan(tmp_path: Path) -> None:
 def test_estimates_are_those_of_the_release(tmp_path: Path) -> None:
     async def story(bench: Bench) -> None:
         fill(bench, 300)
-        early = await requested(bench, f"{bench.path}/estimates", "analyst")
+        early = await got(bench, f"{bench.path}/estimates", "analyst")
         assert early.status in (400, 422)
         bench.store.move(bench.campaign, State.CLOSED)
         for of, by in (("disease", None), ("income", "sex")):

@@ -51,9 +51,9 @@ def schema():
     return json.loads(resources.files("polyseme.device").joinpath("campaign.schema.json").read_text())
 
 
-def problems_of(policy, requested):
+def problems_of(policy, document):
     with pytest.raises(InvalidInput) as error:
-        make_campaign(Policy.loads(policy), requested)
+        make_campaign(Policy.loads(policy), document)
     return [str(problem) for problem in error.value.problems]
 
 
@@ -133,10 +133,10 @@ attributes:
   first: {role: sensitive, domain: [a, b, c, d, e, f], protect: {diversity: {l: 2}}}
   second: {role: sensitive, domain: [a, b, c, d, e, f], protect: {diversity: {l: 2}}}
 """
-    requested = {**questions(draws="sticky"), "languages": ["en"], "title": "T"}
-    requested["questions"] = {"first": "First?", "second": "Second?"}
-    requested["collection"]["purpose"] = "To see."
-    campaign = make_campaign(Policy.loads(policy), requested).campaign
+    document = {**questions(draws="sticky"), "languages": ["en"], "title": "T"}
+    document["questions"] = {"first": "First?", "second": "Second?"}
+    document["collection"]["purpose"] = "To see."
+    campaign = make_campaign(Policy.loads(policy), document).campaign
     reports = [answer(campaign, {"first": "a", "second": "a"}, number.to_bytes(32, "big")) for number in range(200)]
     same = sum(report.sets["first"] == report.sets["second"] for report in reports)
     assert 20 < same < 60  # one in five by chance
@@ -366,9 +366,9 @@ attributes:
   town: {role: quasi-identifier}
   income: {role: sensitive, domain: [1, 2, 3, 4], distance: {line: rank}, protect: {semantic-diversity: {l: 3, d: 3}}}
 """
-    requested = {**QUESTIONS, "questions": {"income": {"text": {"en": "Income?"}}, "shoes": "Shoes?"}}
-    requested["collection"] = {"purpose": {"en": "x", "de": "y"}}
-    found = "\n".join(problems_of(policy, requested))
+    document = {**QUESTIONS, "questions": {"income": {"text": {"en": "Income?"}}, "shoes": "Shoes?"}}
+    document["collection"] = {"purpose": {"en": "x", "de": "y"}}
+    found = "\n".join(problems_of(policy, document))
     for said in (
         "$.attributes.town: published as it is, but its values are not declared",
         "$.attributes.income.protect",
@@ -404,9 +404,9 @@ attributes:
     distance: {line: rank}
     protect: {semantic-diversity: {l: 2, d: 7}}
 """
-    requested = questions()
-    requested["questions"] = {"rank": {"text": {"en": "Rank?", "de": "Rang?"}}}
-    assert "could never be told apart" in "\n".join(problems_of(policy, requested))
+    document = questions()
+    document["questions"] = {"rank": {"text": {"en": "Rank?", "de": "Rang?"}}}
+    assert "could never be told apart" in "\n".join(problems_of(policy, document))
 
 
 def test_a_prior_by_group_is_one_document_a_stratum(tmp_path):
@@ -423,10 +423,10 @@ attributes:
   sex: {role: quasi-identifier, domain: [f, m]}
   income: {role: sensitive, domain: [a, b, c, d, e], protect: {diversity: {l: 2}}, prior: {by: [sex], file: prior.csv}}
 """
-    requested = questions(draws="sticky")
-    requested["questions"] = {name: {"text": {"en": f"{name}?", "de": f"{name}?"}} for name in ("sex", "income")}
-    requested["questions"]["income"]["source"] = {"en": "Statistical Office", "de": "Statistisches Amt"}
-    campaign = make_campaign(Policy.loads(policy, tmp_path), requested).campaign
+    document = questions(draws="sticky")
+    document["questions"] = {name: {"text": {"en": f"{name}?", "de": f"{name}?"}} for name in ("sex", "income")}
+    document["questions"]["income"]["source"] = {"en": "Statistical Office", "de": "Statistisches Amt"}
+    campaign = make_campaign(Policy.loads(policy, tmp_path), document).campaign
     column = campaign.protected[0]
     assert len(column.strata) >= 2
     assert {column.placing.stratum({"sex": code}) for code in (0, 1)} <= set(range(len(column.strata)))
@@ -447,11 +447,11 @@ def test_a_prior_too_uneven_for_whole_numbers_is_refused():
 attributes:
   income: {role: sensitive, domain: [a, b, c, d], protect: {diversity: {l: 2}}, prior: [0.34, 0.33, 0.33, 1.0e-20]}
 """
-    requested = questions()
+    document = questions()
     source = {"en": "Statistical Office", "de": "Statistisches Amt"}
-    requested["questions"] = {"income": {"text": {"en": "Income?", "de": "Einkommen?"}, "source": source}}
+    document["questions"] = {"income": {"text": {"en": "Income?", "de": "Einkommen?"}, "source": source}}
     with pytest.raises(ImpossibleError, match="promised, but a set can give"):
-        make_campaign(Policy.loads(policy), requested)
+        make_campaign(Policy.loads(policy), document)
 
 
 def test_reports_have_the_smallest_size_that_fits(made):
@@ -522,11 +522,11 @@ def _pem():
 
 def test_the_questions_of_the_protocol_page_can_be_asked():
     page = (Path(__file__).parents[2] / "docs" / "collection" / "protocol.md").read_text(encoding="utf-8")
-    requested = parse(page.split("```yaml\n")[1].split("```")[0])
+    document = parse(page.split("```yaml\n")[1].split("```")[0])
     policy = "\n".join(line for line in POLICY.splitlines() if line.strip()[:4] not in ("regi", "age:"))
     policy = policy.split("  disease:")[0]
-    campaign = make_campaign(Policy.loads(policy), requested).campaign
-    assert list(campaign.labels) == list(requested["questions"])
+    campaign = make_campaign(Policy.loads(policy), document).campaign
+    assert list(campaign.labels) == list(document["questions"])
 
 
 def test_codes_can_be_answered_directly(sticky):

@@ -48,7 +48,7 @@ def page_of(manifest: Manifest) -> str:
     return " ".join(render_page(release_page(manifest)).split())
 
 
-def stated(**collection: Any) -> Manifest:
+def manifest_with(**collection: Any) -> Manifest:
     data = {"file": "data.parquet", "format": "parquet", "sha256": "0" * 64}
     return manifest_of(Campaign.read(crowd.document(**collection)), 500, data, date="2026-12-02")
 
@@ -105,7 +105,7 @@ def test_the_command_says_what_was_checked(release: ps.Release) -> None:
     ],
 )
 def test_the_report_says_how_it_was_collected(settings: dict[str, Any], channel: str, tokens: str) -> None:
-    manifest = stated(**settings)
+    manifest = manifest_with(**settings)
     assert (manifest.collected.channel, manifest.collected.one_per_person) == (channel, tokens)
     text = page_of(manifest)
     for setting, sentence in REPORTED.items():
@@ -171,4 +171,6 @@ def test_long_texts_of_a_campaign_fit_a_manifest() -> None:
     assert manifest.about.title.startswith("Long and wide Long")
     assert (len(manifest.about.title), manifest.about.title[-1]) == (200, "…")
     assert manifest.collected.contact.startswith("a b a b")
-    assert Manifest.from_dict(manifest_of(Campaign.read(json.dumps(document).encode()), 500, stated().data).to_dict())
+    assert Manifest.from_dict(
+        manifest_of(Campaign.read(json.dumps(document).encode()), 500, manifest_with().data).to_dict()
+    )

@@ -497,8 +497,8 @@ def test_the_policy_of_a_page_names_the_relay_and_nothing_else() -> None:
 
 def test_other_pages_may_send_reports(tmp_path: Path) -> None:
     async def story(bench: Bench) -> None:
-        requested = await ask(bench.public, "OPTIONS", f"{bench.path}/reports")
-        assert (requested.status, requested.headers["access-control-allow-origin"]) == (204, "*")
+        preflight = await ask(bench.public, "OPTIONS", f"{bench.path}/reports")
+        assert (preflight.status, preflight.headers["access-control-allow-origin"]) == (204, "*")
         sent = await bench.send(crowd.padded(bench.reports()[0]))
         assert sent.headers["access-control-allow-origin"] == "*"
 

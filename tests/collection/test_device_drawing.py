@@ -72,7 +72,7 @@ def test_half_a_character_is_refused():
 LINE = {"kind": "line", "l": 2, "p53": ONE, "order": [0, 1, 2], "ahead": [1, 2, 3], "weights": [1, 1, 1], "tight": []}
 CIRCLE = {"kind": "circle", "l": 2, "p53": ONE, "order": [0, 1, 2, 3], "ahead": [2, 3, 4, 5]}
 CLUSTERS = {"kind": "clusters", "l": 2, "p53": ONE, "labels": [0, 0, 1], "weights": [1, 2]}
-LISTED = {"kind": "listed", "l": 2, "p53": ONE, "neighbors": [[1, 2], [2], []], "weights": [1, 1, 1], "excluded": []}
+LISTED = {"kind": "listed", "l": 2, "p53": ONE, "neighbours": [[1, 2], [2], []], "weights": [1, 1, 1], "excluded": []}
 TABLE = {"kind": "table", "l": 2, "p53": ONE, "size": 3, "sets": [[0, 1], [1, 2]], "weights": [1, 5]}
 
 WRONG = {
@@ -100,8 +100,8 @@ WRONG = {
     "too few clusters": ({**CLUSTERS, "l": 3}, "sets of 3 candidates from 2"),
     "full and alike": ({"kind": "clusters", "l": 2, "p53": ONE, "size": 3, "full": [0]}, "full"),
     "full without room": ({"kind": "clusters", "l": 1, "p53": ONE, "size": 2, "weights": [1, 1], "full": [0]}, "room"),
-    "smaller neighbor": ({**LISTED, "neighbors": [[1], [0], []]}, "greater codes only"),
-    "alone": ({**LISTED, "neighbors": [[1], [], []]}, "some value is in no set"),
+    "smaller neighbor": ({**LISTED, "neighbours": [[1], [0], []]}, "greater codes only"),
+    "alone": ({**LISTED, "neighbours": [[1], [], []]}, "some value is in no set"),
     "excluded": ({**LISTED, "excluded": [[1, 0]]}, "ascending codes"),
     "set twice": ({**TABLE, "sets": [[0, 1], [0, 1]]}, "each set once"),
     "set of one": ({**TABLE, "sets": [[0], [1]]}, "sets of 2"),

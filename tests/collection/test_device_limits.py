@@ -70,9 +70,9 @@ def honest():
 def question(name="illness", values=VALUES, l=2, **collection):
     """A campaign with one protected question of this name."""
     policy = {"attributes": {name: {"role": "sensitive", "domain": list(values), "protect": {"diversity": {"l": l}}}}}
-    requested = questions(**collection)
-    requested["questions"] = {name: {"text": {"en": "Your illness?", "de": "Ihre Krankheit?"}}}
-    return make_campaign(Policy.loads(json.dumps(policy)), requested).campaign
+    document = questions(**collection)
+    document["questions"] = {name: {"text": {"en": "Your illness?", "de": "Ihre Krankheit?"}}}
+    return make_campaign(Policy.loads(json.dumps(policy)), document).campaign
 
 
 def asking():
@@ -364,9 +364,9 @@ def test_a_campaign_with_a_learner_promise_says_its_worst_posterior():
             }
         }
     }
-    requested = questions()
-    requested["questions"] = {"illness": {"text": {"en": "?", "de": "?"}, "source": dishonest.SOURCE}}
-    found = make_campaign(Policy.loads(json.dumps(policy)), requested).campaign.protected[0]
+    document = questions()
+    document["questions"] = {"illness": {"text": {"en": "?", "de": "?"}, "source": dishonest.SOURCE}}
+    found = make_campaign(Policy.loads(json.dumps(policy)), document).campaign.protected[0]
     assert found.posterior == pytest.approx(found.worst_posterior)
     assert 0.5 < found.posterior <= 1
 

@@ -89,8 +89,8 @@ def test_broken_links_and_parts_fail(built: Path, tmp_path: Path) -> None:
             page.write(f"\n{link}\n")
     made = pages.generate(tmp_path)
     assert made.returncode != 0
-    stated = made.stdout + made.stderr
-    assert all(name in stated for name in ("glossary.md", "risk.md"))
+    output = made.stdout + made.stderr
+    assert all(name in output for name in ("glossary.md", "risk.md"))
 
 
 def test_links_lead_to_the_same_pages_on_the_site() -> None:

@@ -251,12 +251,12 @@ def test_sets_that_can_be_intersected_inside_a_release_are_refused(key: Path, tm
     with pytest.raises(TableError, match=r"column 'ill': \d+ sets can be intersected within this release") as caught:
         keyed(table, key, out=tmp_path / "r")
     assert not (tmp_path / "r").exists()
-    stated = int(str(caught.value).split("'ill': ")[1].split()[0])
+    number = int(str(caught.value).split("'ill': ")[1].split()[0])
     heard: list[str] = []
     release = ps.anonymize(table, ps.Policy.loads(ILL), key_file=key, allow_changed_strata=True, warn=heard.append)
-    assert any(text.startswith(f"ill: {stated} sets can be intersected") for text in heard)
+    assert any(text.startswith(f"ill: {number} sets can be intersected") for text in heard)
     assert release.manifest["ill"].repeats == 2.0, "sets of one person are made from each other: one draw"
     # 3 of 10 sets of an adult have no illness that children cannot have.
-    assert stated == pytest.approx(210, abs=4 * (300 * 0.3 * 0.7) ** 0.5)
+    assert number == pytest.approx(210, abs=4 * (300 * 0.3 * 0.7) ** 0.5)
     keyed(patients(300, 2, ("child",)), key)
     assert keyed(pl.concat([patients(300, 1), patients(300, 1)]), key).manifest["ill"].repeats == 2.0

@@ -45,8 +45,8 @@ class Scaled(Engine):
     def __init__(self) -> None:
         self.recruited = 0
 
-    def __call__(self, *requested: Any) -> Any:
-        return local.publish(*requested)
+    def __call__(self, *arguments: Any) -> Any:
+        return local.publish(*arguments)
 
     def workers(self, source: Source, cancellation: Any, columns: Sequence[str]) -> WorkersHere:
         self.recruited += 1
@@ -83,8 +83,8 @@ def small(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     return monkeypatch
 
 
-def published(table: pl.DataFrame, requested: ps.Policy, engine: Any, **options: Any) -> ps.Release:
-    return ps.anonymize(table, requested, engine=engine, warn=lambda text: None, **{"accept_risk": True, **options})
+def published(table: pl.DataFrame, rules: ps.Policy, engine: Any, **options: Any) -> ps.Release:
+    return ps.anonymize(table, rules, engine=engine, warn=lambda text: None, **{"accept_risk": True, **options})
 
 
 @pytest.mark.parametrize("models", [DIVERSE, CLOSE])
@@ -123,17 +123,17 @@ def test_a_table_is_published_in_parts(small: pytest.MonkeyPatch, models: str, s
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 10**6), rows=st.integers(40, 250), k=st.integers(2, 6), parts=st.integers(10, 80))
 def test_whatever_the_table(monkeypatch: pytest.MonkeyPatch, seed: int, rows: int, k: int, parts: int) -> None:
-    table, requested = people(seed, rows), policy(f"[{{k-anonymity: {{k: {k}}}}}, {{closeness: {{t: 0.45}}}}]")
+    table, rules = people(seed, rows), policy(f"[{{k-anonymity: {{k: {k}}}}}, {{closeness: {{t: 0.45}}}}]")
     with monkeypatch.context() as patch:
         patch.setattr(dividing, "HELD", 0)
         patch.setattr(dividing, "PART_ROWS", parts)
         patch.setattr(dividing, "SAMPLE", rows // 2)
         patch.setattr(dividing, "_SAMPLED", 1)
         try:
-            release = published(table, requested, Scaled(), seed=seed)
+            release = published(table, rules, Scaled(), seed=seed)
         except ps.ImpossibleError:
             with pytest.raises(ps.ImpossibleError):
-                published(table, requested, "local", seed=1)
+                published(table, rules, "local", seed=1)
             return
     shown = release.to_polars()
     assert shown["weight"].sort().equals(table.filter(pl.col("ill") != "?")["weight"].sort())
@@ -163,12 +163,10 @@ def test_a_table_with_few_different_rows_is_cut_as_a_whole(small: pytest.MonkeyP
     assert one.to_polars().sort("weight").equals(whole.to_polars().sort("weight"))
 
 
-def divided(table: pl.DataFrame, requested: ps.Policy, source: Source | None = None, seed: int = 1) -> Treated:
+def divided(table: pl.DataFrame, rules: ps.Policy, source: Source | None = None, seed: int = 1) -> Treated:
     read = in_memory(table)
     workers = WorkersHere(source or read, ["age", "town", "ill"])
-    return dividing.divide(
-        requested, resolved_for(requested, read), read, workers, table.height, workers.different(), seed
-    )
+    return dividing.divide(rules, resolved_for(rules, read), read, workers, table.height, workers.different(), seed)
 
 
 def test_what_was_decided_follows_from_the_sample(small: pytest.MonkeyPatch) -> None:
@@ -185,9 +183,9 @@ def test_what_was_decided_follows_from_the_sample(small: pytest.MonkeyPatch) -> 
 
 
 def test_a_goal_that_nothing_reaches_is_refused(small: pytest.MonkeyPatch) -> None:
-    requested = policy("[{k-anonymity: {k: 5}}, {entropy-diversity: {l: 3.9}}]")
+    rules = policy("[{k-anonymity: {k: 5}}, {entropy-diversity: {l: 3.9}}]")
     with pytest.raises(ps.ImpossibleError, match="does not meet entropy-diversity of ill"):
-        divided(people(), requested)
+        divided(people(), rules)
     with pytest.raises(ps.PolicyError, match="lists none"):
         divided(people(), ps.Policy.loads(NOTHING))
 
@@ -247,7 +245,7 @@ def test_classes_that_look_alike_are_one_or_refused(small: pytest.MonkeyPatch, a
     """Two branches that the sample has not seen, and are too small to be cut off, make two parts look alike."""
     towns, ills = [*"abcd"], ["flu", "cold"]
     table = pl.DataFrame({"town": towns[:1] * 2 + ["b", "c"] * 200 + towns[-1:] * 2, "ill": ills * 202})
-    requested = ps.Policy.loads(f"""
+    rules = ps.Policy.loads(f"""
 attributes:
   town: {{role: quasi-identifier, hierarchy: {{tree: {{all: [a, b, c, d]}}}}}}
   ill: {{role: sensitive}}
@@ -257,12 +255,12 @@ method: mondrian
     source = in_memory(table.with_columns(pl.Series("ill", ills).sample(404, with_replacement=True, seed=1)))
     workers = Blind(source, ["town", "ill"])
     if absent == "violates":
-        made = dividing.divide(requested, resolved_for(requested, source), source, workers, 404, 200)
+        made = dividing.divide(rules, resolved_for(rules, source), source, workers, 404, 200)
         assert made.applied.classes == 1
         assert pl.concat([pl.DataFrame(batch) for batch in made.source.batches()])["town"].unique().to_list() == ["all"]
     else:
         with pytest.raises(ps.ImpossibleError, match="look alike, and together need not meet delta-disclosure of ill"):
-            dividing.divide(requested, resolved_for(requested, source), source, workers, 404, 200)
+            dividing.divide(rules, resolved_for(rules, source), source, workers, 404, 200)
 
 
 SEMANTIC = """
@@ -301,5 +299,5 @@ def test_stages_are_told(small: pytest.MonkeyPatch) -> None:
     listener = Listener()
     with listening(listener):
         published(people(), policy(), Scaled())
-    stated = ["Counting rows that differ", "Drawing a sample", "Counting values in each part", "Cutting parts"]
-    assert [name for name in listener.names if name in stated] == stated
+    labels = ["Counting rows that differ", "Drawing a sample", "Counting values in each part", "Cutting parts"]
+    assert [name for name in listener.names if name in labels] == labels

@@ -88,15 +88,15 @@ def test_groups_of_two_runs_differ_and_seeded_ones_do_not() -> None:
     assert not one.equals(four)
 
 
-@pytest.mark.parametrize("requested", ["e: 1", "d: 2"])
-def test_values_of_a_bucket_are_far_apart(requested: str) -> None:
-    made = policy(f"{{buckets: {{l: 3, {requested}}}}}", f"role: sensitive, distance: {TREE}")
+@pytest.mark.parametrize("limit", ["e: 1", "d: 2"])
+def test_values_of_a_bucket_are_far_apart(limit: str) -> None:
+    made = policy(f"{{buckets: {{l: 3, {limit}}}}}", f"role: sensitive, distance: {TREE}")
     release = ps.anonymize(patients(), made, **QUIET)
     found = ps.verify(release)
     assert found.holds
     assert {verdict.model for verdict in found.verdicts} >= {
         "groups",
-        "le-diversity" if "e" in requested else "semantic-diversity",
+        "le-diversity" if "e" in limit else "semantic-diversity",
     }
     branch = {name: place for place, part in enumerate((ILLNESSES[:3], ILLNESSES[3:5], ILLNESSES[5:])) for name in part}
     assert all(len({branch[name] for name in values}) == len(values) for values in rows(release)["ill"].to_list())
@@ -170,14 +170,14 @@ def test_the_command_says_what_was_done(tmp_path: Path) -> None:
         "  ill: {role: sensitive}, weight: {role: insensitive}}\nmethod: {anatomy: {l: 3}}\n"
     )
     runner = CliRunner()
-    requested = [str(tmp_path / name) for name in ("p.yaml", "t.csv")]
-    said = runner.invoke(cli, ["anonymize", *requested, "--out", str(tmp_path / "r"), "--json"])
+    command = [str(tmp_path / name) for name in ("p.yaml", "t.csv")]
+    said = runner.invoke(cli, ["anonymize", *command, "--out", str(tmp_path / "r"), "--json"])
     assert said.exit_code == 0
     document = json.loads(said.stdout)
     assert document["method"]["name"] == "anatomy"
     assert document["suppressed"] == 0
     assert json.loads((tmp_path / "r" / "manifest.json").read_text())["method"] == document["method"]
-    said = runner.invoke(cli, ["plan", requested[0], "--data", requested[1], "--json"])
+    said = runner.invoke(cli, ["plan", command[0], "--data", command[1], "--json"])
     assert said.exit_code == 0
     assert json.loads(said.stdout)["method"]["classes"] == document["method"]["classes"]
 
@@ -356,9 +356,9 @@ method: full-domain
 def test_a_report_on_groups_is_no_all_clear_while_all_groups_together_tell_more() -> None:
     random = np.random.default_rng(2)
     ages = random.integers(18, 90, 3_000)
-    stated = patients(3_000).with_columns(age=ages, ill=pl.Series([ILLNESSES[age * 7 // 90] for age in ages]))
+    related = patients(3_000).with_columns(age=ages, ill=pl.Series([ILLNESSES[age * 7 // 90] for age in ages]))
     made = policy("{anatomy: {l: 3}}")
-    assert "Every check holds." not in (page := ps.report(ps.anonymize(stated, made, **QUIET)))
+    assert "Every check holds." not in (page := ps.report(ps.anonymize(related, made, **QUIET)))
     assert "an attacker who learns from all groups" in page
     # Where values have nothing to do with the other columns there is nothing to learn.
     assert "Every check holds." in ps.report(ps.anonymize(patients(3_000), made, **QUIET))

@@ -87,10 +87,10 @@ def policy(method: str, models: str) -> ps.Policy:
     return ps.Policy.loads(f"{ATTRIBUTES}models: {models}\nmethod: {method}\n")
 
 
-def treated(table: pl.DataFrame, requested: ps.Policy, source: Source | None = None) -> Treated | None:
+def treated(table: pl.DataFrame, rules: ps.Policy, source: Source | None = None) -> Treated | None:
     source = source or in_memory(table)
     try:
-        return treat(requested, resolved_for(requested, in_memory(table)), source, 1, Cancellation())
+        return treat(rules, resolved_for(rules, in_memory(table)), source, 1, Cancellation())
     except ps.ImpossibleError:
         return None
 
@@ -99,12 +99,12 @@ def rows(source: Source) -> pl.DataFrame:
     return pl.concat([pl.DataFrame(pl.from_arrow(batch)) for batch in source.batches()])
 
 
-def by_record(monkeypatch: pytest.MonkeyPatch, requested: ps.Policy, table: pl.DataFrame) -> Treated | None:
+def by_record(monkeypatch: pytest.MonkeyPatch, rules: ps.Policy, table: pl.DataFrame) -> Treated | None:
     """What the method decides when it is shown each record, and its decisions are applied by row number."""
-    assert requested.grouping is not None
+    assert rules.grouping is not None
     with monkeypatch.context() as patch:
-        patch.setattr(type(grouping_named(requested.grouping.name)), "counts", lambda self, parameters: False)
-        return treated(table, requested)
+        patch.setattr(type(grouping_named(rules.grouping.name)), "counts", lambda self, parameters: False)
+        return treated(table, rules)
 
 
 def same(one: Treated, other: Treated) -> None:
@@ -120,14 +120,14 @@ def same(one: Treated, other: Treated) -> None:
 @pytest.mark.parametrize("models", MODELS)
 @pytest.mark.parametrize("method", METHODS)
 def test_counts_decide_as_records_do(monkeypatch: pytest.MonkeyPatch, method: str, models: str) -> None:
-    requested, reached = policy(method, models), 0
+    rules, reached = policy(method, models), 0
 
     @settings(max_examples=4)
     @given(seeds)
     def check(seed: int) -> None:
         nonlocal reached
         table = people(seed)
-        one, two = treated(table, requested), by_record(monkeypatch, requested, table)
+        one, two = treated(table, rules), by_record(monkeypatch, rules, table)
         assert (one is None) == (two is None)
         if one is None or two is None:
             return
@@ -146,9 +146,9 @@ def test_counts_decide_as_records_do(monkeypatch: pytest.MonkeyPatch, method: st
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_table_that_is_counted_elsewhere_is_treated_alike(method: str) -> None:
-    table, requested = people(1), policy(method, MODELS[0])
-    here = treated(table, requested)
-    there = treat_counted(requested, resolved_for(requested, in_memory(table)), CountedElsewhere(table.to_arrow()))
+    table, rules = people(1), policy(method, MODELS[0])
+    here = treated(table, rules)
+    there = treat_counted(rules, resolved_for(rules, in_memory(table)), CountedElsewhere(table.to_arrow()))
     assert here is not None
     same(there, here)
     # Any part of the table, anywhere: what was pickled recodes it as the whole is recoded.
@@ -159,8 +159,8 @@ def test_a_table_that_is_counted_elsewhere_is_treated_alike(method: str) -> None
 
 
 def test_which_rows_are_kept_is_told() -> None:
-    table, requested = people(1), policy(METHODS[0], MODELS[1])
-    made = treated(table, requested)
+    table, rules = people(1), policy(METHODS[0], MODELS[1])
+    made = treated(table, rules)
     assert made is not None
     assert made.rule is not None
     assert made.applied.withheld
@@ -179,14 +179,14 @@ def test_which_rows_are_kept_is_told() -> None:
 )
 def test_problems_are_counted_in_records(change: dict[str, Any], message: str) -> None:
     text = ATTRIBUTES.replace("{role: sensitive, missing: drop}", "{role: sensitive, domain: [flu, cold, rash, burn]}")
-    requested = ps.Policy.loads(f"{text}models: {MODELS[0]}\nmethod: {METHODS[0]}\n")
+    rules = ps.Policy.loads(f"{text}models: {MODELS[0]}\nmethod: {METHODS[0]}\n")
     table = people(2, 500).filter(pl.col("ill") != "").head(400)
-    resolved = resolved_for(requested, in_memory(table))
+    resolved = resolved_for(rules, in_memory(table))
     broken = table.with_columns(**change)
     with pytest.raises(ps.TableError, match=message) as counted:
-        treat_counted(requested, resolved, CountedElsewhere(broken.to_arrow()))
+        treat_counted(rules, resolved, CountedElsewhere(broken.to_arrow()))
     with pytest.raises(ps.TableError, match=f"{message}.*first in rows 1, 2, 3, 4 and 5|{message}.*in row 1") as read:
-        treat_counted(requested, resolved, in_memory(broken))
+        treat_counted(rules, resolved, in_memory(broken))
     assert "in row" not in str(counted.value)
     assert "ague" not in str(read.value)
 
@@ -201,9 +201,9 @@ def test_a_table_that_changes_between_two_readings_is_noticed() -> None:
 
 @pytest.mark.parametrize("method", ["rules", "{mondrian: {mode: relaxed}}"])
 def test_what_needs_single_records_says_so(method: str) -> None:
-    requested = policy(method, MODELS[0])
+    rules = policy(method, MODELS[0])
     with pytest.raises(ps.ImpossibleError, match="on one machine") as error:
-        treat_counted(requested, resolved_for(requested, in_memory(people(1))), in_memory(people(1)))
+        treat_counted(rules, resolved_for(rules, in_memory(people(1))), in_memory(people(1)))
     assert "--engine local" in str(error.value)
 
 
@@ -212,9 +212,9 @@ def test_known_combinations_are_found(sizes: list[int]) -> None:
     random = np.random.default_rng(5)
     pool = np.column_stack([random.integers(0, size, 4)[random.integers(0, 4, 60)] for size in sizes] or [np.ones(60)])
     pool = pool[:, : len(sizes)].astype(np.int64)
-    known, requested = pool[:20], pool[10:]
+    known, queried = pool[:20], pool[10:]
     different = sorted({tuple(row) for row in known.tolist()})
     places = {row: place for place, row in enumerate(different)}
-    expected = [places.get(tuple(row), -1) for row in requested.tolist()]
-    assert Known.of(known, sizes).find(requested).tolist() == expected
-    assert Known.of(known[:0], sizes).find(requested).tolist() == [-1] * len(requested)
+    expected = [places.get(tuple(row), -1) for row in queried.tolist()]
+    assert Known.of(known, sizes).find(queried).tolist() == expected
+    assert Known.of(known[:0], sizes).find(queried).tolist() == [-1] * len(queried)

@@ -56,16 +56,16 @@ def loss(fit, truth):
 
 def test_the_parts_hold_the_same_reports():
     rows, helping, _ = people(0, "one by one", 3000)
-    stated = with_help(rows, helping, MECHANISMS)
-    assert stated.finer.names == ("first", "second")
-    assert stated.counts.sum() == stated.finer.reports.counts.sum() == 3000
-    for reports in (stated, stated.finer.reports):
+    helped = with_help(rows, helping, MECHANISMS)
+    assert helped.finer.names == ("first", "second")
+    assert helped.counts.sum() == helped.finer.reports.counts.sum() == 3000
+    for reports in (helped, helped.finer.reports):
         keys = np.column_stack([reports.cell, *reports.sets])
         assert len(np.unique(keys, axis=0)) == len(keys)
-    merged = np.column_stack(stated.finer.reports.sets)
+    merged = np.column_stack(helped.finer.reports.sets)
     everyone, place = distinct(merged, 8)
-    np.testing.assert_array_equal(np.bincount(place, stated.finer.reports.counts), stated.counts)
-    np.testing.assert_array_equal(everyone, np.column_stack(stated.sets))
+    np.testing.assert_array_equal(np.bincount(place, helped.finer.reports.counts), helped.counts)
+    np.testing.assert_array_equal(everyone, np.column_stack(helped.sets))
 
 
 def test_kinds_that_are_alike_become_one():
@@ -77,9 +77,9 @@ def test_kinds_that_are_alike_become_one():
     names = kind + 3 * rng.integers(0, 4, 20_000)
     rows = report(np.column_stack(np.unravel_index(drawn, (8, 6))), MECHANISMS, rng, names, 12)
     names = rows.cell
-    stated = with_help(replace(rows, cell=np.zeros_like(names), cells=1), [Help("name", names)], MECHANISMS)
-    assert stated.finer.groups.tolist() == [[0], [1], [2]]
-    records = np.bincount(stated.finer.reports.cell, stated.finer.reports.counts)
+    helped = with_help(replace(rows, cell=np.zeros_like(names), cells=1), [Help("name", names)], MECHANISMS)
+    assert helped.finer.groups.tolist() == [[0], [1], [2]]
+    records = np.bincount(helped.finer.reports.cell, helped.finer.reports.counts)
     np.testing.assert_array_equal(np.sort(records), np.sort(np.bincount(kind)))
 
 
@@ -93,31 +93,31 @@ def test_columns_without_a_say_are_left_out():
 
 def test_a_column_of_one_kind_is_idle():
     rows, helping, _ = people(0, "one by one", 500)
-    stated = with_help(rows, [Help("same", np.zeros_like(helping[0].kinds)), helping[0]], MECHANISMS)
-    assert stated.finer.idle == ("same",)
-    assert stated.finer.names == ("first",)
+    helped = with_help(rows, [Help("same", np.zeros_like(helping[0].kinds)), helping[0]], MECHANISMS)
+    assert helped.finer.idle == ("same",)
+    assert helped.finer.names == ("first",)
 
 
 def test_there_are_never_more_parts_than_there_is_room_for():
     rows, helping, _ = people(2, "one by one", 60_000, kinds=(20, 24), size=1.5)
-    stated = with_help(rows, helping, MECHANISMS)
-    assert 20 < len(stated.finer.whole) <= PARTS
-    assert _effects(stated, MECHANISMS, stated.finer) is not None
-    assert smoothed(CellLikelihoods(stated, MECHANISMS), stated.finer).people.sum() == pytest.approx(60_000)
+    helped = with_help(rows, helping, MECHANISMS)
+    assert 20 < len(helped.finer.whole) <= PARTS
+    assert _effects(helped, MECHANISMS, helped.finer) is not None
+    assert smoothed(CellLikelihoods(helped, MECHANISMS), helped.finer).people.sum() == pytest.approx(60_000)
 
 
 def test_cells_keep_their_own_records():
     rng = np.random.default_rng(3)
     rows, helping, _ = people(3, "one by one", 4000)
     cell = rng.integers(0, 3, len(rows.counts))
-    stated = with_help(replace(rows, cell=cell, cells=3), helping, MECHANISMS)
+    helped = with_help(replace(rows, cell=cell, cells=3), helping, MECHANISMS)
     records = np.bincount(cell, rows.counts, minlength=3)
     np.testing.assert_array_equal(
-        np.bincount(stated.finer.whole[stated.finer.reports.cell], stated.finer.reports.counts), records
+        np.bincount(helped.finer.whole[helped.finer.reports.cell], helped.finer.reports.counts), records
     )
     more = with_help(replace(rows, cell=cell, cells=5), helping, MECHANISMS)
     assert not Smooth().fit(more, MECHANISMS).values[3:].any()
-    fit = Smooth().fit(stated, MECHANISMS)
+    fit = Smooth().fit(helped, MECHANISMS)
     np.testing.assert_allclose(fit.values.sum(axis=(1, 2)), records, rtol=1e-9)
     np.testing.assert_allclose(fit.expected.sum(axis=(1, 2)), records, rtol=1e-9)
 
@@ -147,9 +147,9 @@ def test_columns_make_the_table_more_exact(records, most):
     errors = []
     for seed in replications(4):
         rows, helping, truth = people(seed, "one by one", records)
-        stated = with_help(rows, helping, MECHANISMS)
+        helped = with_help(rows, helping, MECHANISMS)
         errors.append(
-            [loss(choose(reports, MECHANISMS)[1], truth) for reports in (stated, replace(stated, finer=None))]
+            [loss(choose(reports, MECHANISMS)[1], truth) for reports in (helped, replace(helped, finer=None))]
         )
     with_columns, without = np.mean(errors, axis=0)
     assert with_columns < most * without
@@ -161,10 +161,10 @@ def test_a_copy_of_the_attribute_tells_nearly_all():
     codes = np.column_stack([rng.choice(8, 5000, p=np.arange(1, 9) / 36), rng.integers(0, 6, 5000)])
     rows = report(codes, MECHANISMS, rng, codes[:, 0], 8)
     copy = Help("copy", rows.cell)
-    stated = with_help(replace(rows, cell=np.zeros_like(rows.cell), cells=1), [copy], MECHANISMS)
+    helped = with_help(replace(rows, cell=np.zeros_like(rows.cell), cells=1), [copy], MECHANISMS)
     truth = tabulate(codes, MECHANISMS)
-    fit = Smooth().fit(stated, MECHANISMS)
-    plain_fit = Smooth().fit(replace(stated, finer=None), MECHANISMS)
+    fit = Smooth().fit(helped, MECHANISMS)
+    plain_fit = Smooth().fit(replace(helped, finer=None), MECHANISMS)
     margins = [((table.values - truth).sum(axis=2) ** 2).sum() for table in (fit, plain_fit)]
     assert margins[0] < 0.1 * margins[1]
 
@@ -173,9 +173,9 @@ def test_columns_that_say_nothing_do_no_harm():
     errors = []
     for seed in replications(8):
         rows, helping, truth = people(seed, "nothing", 2000)
-        stated = with_help(rows, helping, MECHANISMS)
+        helped = with_help(rows, helping, MECHANISMS)
         errors.append(
-            [loss(choose(reports, MECHANISMS)[1], truth) for reports in (stated, replace(stated, finer=None))]
+            [loss(choose(reports, MECHANISMS)[1], truth) for reports in (helped, replace(helped, finer=None))]
         )
     with_columns, without = np.mean(errors, axis=0)
     assert with_columns < 1.05 * without
@@ -184,9 +184,9 @@ def test_columns_that_say_nothing_do_no_harm():
 def test_where_columns_act_only_together_many_records_show_it():
     """The model lets them act one by one. With 300,000 records the table would be wrong by more than its noise."""
     rows, helping, truth = people(0, "together", 300_000)
-    stated = with_help(rows, helping, MECHANISMS)
-    forced = loss(Smooth().fit(stated, MECHANISMS), truth)
-    _, fit = choose(stated, MECHANISMS)
+    helped = with_help(rows, helping, MECHANISMS)
+    forced = loss(Smooth().fit(helped, MECHANISMS), truth)
+    _, fit = choose(helped, MECHANISMS)
     assert any("would lower the likelihood" in note for note in fit.notes)
     assert loss(fit, truth) < 0.5 * forced
 
@@ -210,10 +210,10 @@ def test_a_table_too_large_says_so_and_is_estimated_without():
     mechanisms = [plain(40, 2), plain(40, 2)]
     rng = np.random.default_rng(0)
     rows = report(rng.integers(0, 40, (300, 2)), mechanisms, rng)
-    stated = with_help(rows, [Help("first", np.arange(len(rows.counts)) % MOST_KINDS)], mechanisms)
-    _, fit = choose(stated, mechanisms)
+    helped = with_help(rows, [Help("first", np.arange(len(rows.counts)) % MOST_KINDS)], mechanisms)
+    _, fit = choose(helped, mechanisms)
     assert "without the help of first: the table is too large for that" in fit.notes
-    np.testing.assert_allclose(fit.values, choose(replace(stated, finer=None), mechanisms)[1].values)
+    np.testing.assert_allclose(fit.values, choose(replace(helped, finer=None), mechanisms)[1].values)
 
 
 def test_a_column_without_room_is_not_called_idle():
@@ -224,10 +224,10 @@ def test_a_column_without_room_is_not_called_idle():
     group = rng.integers(0, 100, 4000)
     rows = report(codes, [mechanism], rng, group * 6 + codes[:, 0], 600)
     grouped = replace(rows, cell=rows.cell // 6, cells=100)
-    stated = with_help(grouped, [Help("copy", rows.cell % 6)], [mechanism])
-    assert stated.finer.concentrated == ("copy",)
-    assert stated.finer.idle == ()
-    _, fit = choose(stated, [mechanism])
+    helped = with_help(grouped, [Help("copy", rows.cell % 6)], [mechanism])
+    assert helped.finer.concentrated == ("copy",)
+    assert helped.finer.idle == ()
+    _, fit = choose(helped, [mechanism])
     assert "without the help of copy: the table would become too large with it" in fit.notes
 
 
@@ -241,10 +241,10 @@ def test_many_columns_are_brought_down_to_the_room_there_is():
         np.where(rng.random(30_000) < 0.3, codes[:, 0] * 3 + rng.integers(0, 3, 30_000), rng.integers(0, 18, 30_000))
         for _ in range(20)
     ]
-    stated = with_help(rows, [Help(f"c{number}", column[person]) for number, column in enumerate(own)], [plain(6, 2)])
-    assert len(stated.finer.whole) <= PARTS
-    assert len(stated.finer.names) + len(stated.finer.concentrated) == 20
-    assert stated.finer.reports.counts.sum() == 30_000
+    helped = with_help(rows, [Help(f"c{number}", column[person]) for number, column in enumerate(own)], [plain(6, 2)])
+    assert len(helped.finer.whole) <= PARTS
+    assert len(helped.finer.names) + len(helped.finer.concentrated) == 20
+    assert helped.finer.reports.counts.sum() == 30_000
 
 
 def test_the_distance_to_maximum_likelihood_is_judged_where_its_variance_is_known():
@@ -262,8 +262,8 @@ def test_the_distance_to_maximum_likelihood_is_judged_where_its_variance_is_know
 
 def test_limits_are_those_of_maximum_likelihood_and_hold_the_value():
     rows, helping, _ = people(6, "one by one", 2000)
-    stated = with_help(rows, helping, MECHANISMS)
-    fit, best = Smooth().fit(stated, MECHANISMS), MaximumLikelihood().fit(stated, MECHANISMS)
+    helped = with_help(rows, helping, MECHANISMS)
+    fit, best = Smooth().fit(helped, MECHANISMS), MaximumLikelihood().fit(helped, MECHANISMS)
     for population in ("finite", "super"):
         low, high = fit.limits.cells(0.95, population)
         inner = best.limits.cells(0.95, population)
@@ -283,9 +283,9 @@ def test_intervals_cover(population):
         rows, helping, truth = people(seed, "one by one", 1500)
         if population == "super":
             truth = 1500 * world(rng, "one by one").sum(axis=(0, 1))[None]
-        stated = with_help(rows, helping, MECHANISMS)
+        helped = with_help(rows, helping, MECHANISMS)
         labels = [list(range(mechanism.size)) for mechanism in MECHANISMS]
-        table = estimate_table(stated, MECHANISMS, ["a", "b"], labels, population=population)
+        table = estimate_table(helped, MECHANISMS, ["a", "b"], labels, population=population)
         inside.append((table.low - 1e-6 <= truth) & (truth <= table.high + 1e-6))
         widths.append(table.high - table.low)
         alone = estimate_table(rows, MECHANISMS, ["a", "b"], labels, estimator="inverse", population=population)
@@ -299,8 +299,8 @@ def test_variances_of_sums_over_parts_are_those_of_weights_drawn_at_random():
     rows, helping, _ = people(7, "one by one", 3000)
     finer = with_help(rows, helping, MECHANISMS).finer
     likelihoods = [likelihood_of(sets, counts, MECHANISMS) for _, sets, counts in finer.reports.by_cell()]
-    stated = replace(rows, finer=finer)
-    search = _Search(likelihoods, _effects(stated, MECHANISMS, stated.finer), finer.whole, 1)
+    finer_rows = replace(rows, finer=finer)
+    search = _Search(likelihoods, _effects(finer_rows, MECHANISMS, finer_rows.finer), finer.whole, 1)
     sizes = np.full(search.term.max() + 1, 0.2)
     point, information, pull = search.settle(search.at(np.zeros(len(search.term))), sizes)
     root = 1e-2 * search.solve(sizes, information, pull).root  # small, so that it is a matter of first order

@@ -31,14 +31,14 @@ def made():
     return report(codes, MECHANISMS, rng, cell, 4), tabulate(codes, MECHANISMS, cell, 4)
 
 
-def requested(reports, **options) -> Estimate:
+def estimated(reports, **options) -> Estimate:
     options.setdefault("estimator", "ml")
     return estimate_table(reports, MECHANISMS, ["age", "job"], LABELS, BY, **options)
 
 
 def test_one_row_for_each_cell(made):
     reports, truth = made
-    table = requested(reports)
+    table = estimated(reports)
     frame = table.to_polars()
     assert frame.columns == ["sex", "zone", "age", "job", "estimate", "stderr", "low", "high"]
     assert frame.height == truth.size
@@ -47,7 +47,7 @@ def test_one_row_for_each_cell(made):
     assert table.to_pandas().shape == frame.shape
     assert table.to_arrow().num_rows == frame.height
     assert ((table.low <= truth) & (truth <= table.high)).mean() > 0.9
-    honest = requested(reports, estimator="inverse")
+    honest = estimated(reports, estimator="inverse")
     assert (table.high - table.low).mean() <= 1.3 * (honest.high - honest.low).mean()
     document = json.loads(json.dumps(table.to_dict(), allow_nan=False))
     assert document["estimator"] == "ml"
@@ -58,7 +58,7 @@ def test_one_row_for_each_cell(made):
 
 @pytest.mark.parametrize("question", [{}, {"estimator": "inverse", "level": 0.8, "population": "super"}])
 def test_what_was_written_reads_back(made, question):
-    table = requested(made[0], **question)
+    table = estimated(made[0], **question)
     for part in (table, table.margin(of="age", by="sex"), table.margin(by=[])):
         document = json.loads(json.dumps(part.to_dict(), allow_nan=False))
         again = Estimate.from_dict(document)
@@ -73,7 +73,7 @@ def test_what_was_written_reads_back(made, question):
 def test_margins_are_consistent_and_cover(made):
     reports, truth = made
     for estimator in ("ml", "inverse", "shrink"):
-        table = requested(reports, estimator=estimator)
+        table = estimated(reports, estimator=estimator)
         ages = table.margin(of="age", by="sex")
         assert ages.by == {"sex": ("f", "m")}
         assert ages.of == ("age",)
@@ -85,7 +85,7 @@ def test_margins_are_consistent_and_cover(made):
             np.testing.assert_allclose(getattr(ages, number), getattr(requested_for, number), rtol=1e-5, atol=1e-6)
         true = np.stack([truth[:2].sum(axis=(0, 2)), truth[2:].sum(axis=(0, 2))])
         assert ((ages.low <= true) & (true <= ages.high)).mean() > 0.8
-        honest = requested(reports, estimator="inverse").margin(of="age", by="sex")
+        honest = estimated(reports, estimator="inverse").margin(of="age", by="sex")
         assert (ages.high - ages.low).mean() <= 1.3 * (honest.high - honest.low).mean()
         again = ages.margin(by=[])
         direct = table.margin(of=["age"], by=[])
@@ -99,7 +99,7 @@ def test_margins_are_consistent_and_cover(made):
 
 def test_beyond_counts(made):
     reports, truth = made
-    table = requested(reports)
+    table = estimated(reports)
     positions = np.array(LABELS[0], dtype=float)
     true_means = (truth.sum(axis=2) @ positions) / truth.sum(axis=(1, 2))
     means = table.mean("age")
@@ -122,7 +122,7 @@ def test_beyond_counts(made):
 
 def test_independence(made):
     reports, _ = made
-    table = requested(reports)
+    table = estimated(reports)
     assert table.independence("age", "job").p_value > 0.001
     assert table.independence("age", "job").freedom == 10
     assert table.margin(of="age").independence().p_value < 1e-6
@@ -207,7 +207,7 @@ def test_independence_of_what_is_published_as_it_is_is_pearsons():
 
 
 def test_independence_asks_for_two_different_attributes(made):
-    table = requested(made[0])
+    table = estimated(made[0])
     assert table.independence("job") == table.independence("job", "age")
     for question in (lambda: table.independence("age", "age"), lambda: table.margin(of=["age", "age"])):
         with pytest.raises(QuestionError, match="named twice"):
@@ -301,7 +301,7 @@ def test_no_standard_error_where_values_leave_the_same_traces(estimator):
 
 def test_shows_itself(made):
     reports, _ = made
-    table = requested(reports)
+    table = estimated(reports)
     assert "4,000 records" in repr(table)
     assert "<table" in table._repr_html_()
     assert "layer" in table.margin(of="age", by=[]).plot().to_dict()
@@ -313,7 +313,7 @@ def test_shows_itself(made):
 
 def test_questions_that_cannot_be_asked(made):
     reports, _ = made
-    table = requested(reports)
+    table = estimated(reports)
     with pytest.raises(QuestionError, match="did you mean 'age'"):
         table.margin(of="agee")
     with pytest.raises(QuestionError, match="not numbers"):
@@ -324,7 +324,7 @@ def test_questions_that_cannot_be_asked(made):
     with pytest.raises(QuestionError, match="no protected attribute to draw"):
         table.margin(of=[]).plot()
     with pytest.raises(QuestionError, match="a name or an estimator"):
-        requested(reports, estimator=3)
+        estimated(reports, estimator=3)
     with pytest.raises(QuestionError, match="no cell"):
         table.difference({"sex": "x"}, {"sex": "f"})
     with pytest.raises(QuestionError, match="margin first"):

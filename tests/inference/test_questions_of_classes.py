@@ -81,9 +81,9 @@ def test_the_command_line_answers_from_groups(tmp_path: Path) -> None:
     runner = CliRunner()
     made = ["anonymize", str(tmp_path / "policy.yaml"), str(tmp_path / "people.csv"), "--out", out]
     assert runner.invoke(cli, made).exit_code == 0
-    requested = runner.invoke(cli, ["estimate", out, "--of", "ill", "--by", "sex", "--json"])
-    cells = json.loads(requested.output)["cells"]
-    assert requested.exit_code == 0
+    result = runner.invoke(cli, ["estimate", out, "--of", "ill", "--by", "sex", "--json"])
+    cells = json.loads(result.output)["cells"]
+    assert result.exit_code == 0
     assert {cell["low"] for cell in cells} == {None}
     assert sum(cell["estimate"] for cell in cells) == pytest.approx(300)
     shown = runner.invoke(cli, ["estimate", out, "--of", "ill", "--by", "sex"])

@@ -194,7 +194,7 @@ def repeated_people(mechanism, seed, heavy=30, records=20, weight=5.0):
 
 
 def test_repeated_people_count_with_their_weights():
-    """The stated design effect, 14.1, knows no weights: with them it is 19.7, and errors are 18% larger."""
+    """The declared design effect, 14.1, knows no weights: with them it is 19.7, and errors are 18% larger."""
     mechanism, errors, said, inside = line(12, 3, 3), [], [], []
     for seed in replications(80):
         truth, reports = repeated_people(mechanism, seed)
@@ -209,17 +209,17 @@ def test_repeated_people_count_with_their_weights():
 
 
 def test_a_group_of_repeated_people_has_its_own_design_effect():
-    """150 people with 10 records beside 3,000 with one: 4.0 is stated, their group has 10, and 81% were covered."""
+    """150 people with 10 records beside 3,000 with one: 4.0 is declared, their group has 10, and 81% were covered."""
     mechanism, times = line(8, 2, 2), np.r_[np.ones(3_000, dtype=int), np.full(150, 10)]
     group, errors, said, inside = (times > 1).astype(int), [], [], []
-    stated = float(times @ times / times.sum())
-    assert stated == pytest.approx(4.0)
+    declared = float(times @ times / times.sum())
+    assert declared == pytest.approx(4.0)
     for seed in replications(60):
         values = np.random.default_rng(seed // 10).choice(8, 3_150, p=shares(8, 0.8))
         sets = mechanism.sample(values, SystemStream.seeded(seed))
         rows, place = np.unique(np.column_stack([group, sets]), axis=0, return_inverse=True)
         counts = np.bincount(place.ravel(), weights=times).astype(int)
-        reports = Reports((rows[:, 1:],), rows[:, 0], counts, 2, repeats=stated)
+        reports = Reports((rows[:, 1:],), rows[:, 0], counts, 2, repeats=declared)
         table = estimate_table(reports, [mechanism], ["x"], [range(8)], {"group": range(2)}, estimator="ml")
         mean, truth = table.mean(), 10 * np.bincount(values[group == 1], minlength=8)
         errors.append(mean.value[1] - values[group == 1].mean())
@@ -363,9 +363,9 @@ def test_the_error_of_a_mean_does_not_depend_on_whether_rare_sets_were_drawn():
         sums = UnbiasedSums.of([Part.whole(released(mechanism, people, seed), [mechanism])], (1, 120))
         found.append(sums(contrast, "finite"))
     errors = np.array([each.values[0] for each in found]) - people.mean()
-    stated = np.array([each.errors[0] for each in found])
-    assert stated.min() > 0.7 * errors.std()
-    assert np.median(stated) < 1.5 * errors.std()
+    declared = np.array([each.errors[0] for each in found])
+    assert declared.min() > 0.7 * errors.std()
+    assert np.median(declared) < 1.5 * errors.std()
 
 
 @pytest.mark.slow

@@ -282,6 +282,6 @@ def test_a_release_with_coarser_weights_is_compared_with_its_original(tmp_path: 
 def test_a_plan_says_that_weights_will_be_looked_at() -> None:
     policy = "attributes:\n  sex: {role: quasi-identifier, hierarchy: suppress}\n  w: {role: weight}\n"
     policy += "  income: {role: sensitive, domain: [1, 2, 3], protect: {diversity: {l: 2}}}\n"
-    stated = ps.plan(ps.Policy.loads(policy + "models: [{k-anonymity: {k: 5}}]\nmethod: {full-domain: {}}\n"))
-    assert any("survey weight 'w'" in remark for remark in stated.remarks)
+    made = ps.plan(ps.Policy.loads(policy + "models: [{k-anonymity: {k: 5}}]\nmethod: {full-domain: {}}\n"))
+    assert any("survey weight 'w'" in remark for remark in made.remarks)
     assert not any("survey weight" in remark for remark in ps.plan(ps.Policy.loads(policy)).remarks)

@@ -117,10 +117,10 @@ def test_a_stage_that_fails_ends() -> None:
 
 
 def test_only_the_thread_that_asked_is_heard_and_totals_are_asked_for_only_then() -> None:
-    heard, requested = Recorder(), []
+    heard, totals = Recorder(), []
 
     def total() -> int:
-        requested.append(1)
+        totals.append(1)
         return 3
 
     with listening(heard):
@@ -129,7 +129,7 @@ def test_only_the_thread_that_asked_is_heard_and_totals_are_asked_for_only_then(
         other.join()
         with stage("here", "Here", total):
             pass
-    with stage("unheard", "Unheard", total) as stated:
-        stated.advance(2)
+    with stage("unheard", "Unheard", total) as progress:
+        progress.advance(2)
     assert heard.begun == [("Here", 3)]
-    assert len(requested) == 1
+    assert len(totals) == 1

@@ -82,10 +82,10 @@ WAYS = tuple(calls(Path(), Path()))
 
 
 def steps_of(call: Callable[[], Any]) -> list[ps.Progress]:
-    stated: list[ps.Progress] = []
-    with working(progress=stated.append):
+    steps: list[ps.Progress] = []
+    with working(progress=steps.append):
         call()
-    return stated
+    return steps
 
 
 def test_the_ways_are_those_of_all_verbs() -> None:
@@ -94,20 +94,20 @@ def test_the_ways_are_those_of_all_verbs() -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_every_verb_tells_its_stages_and_a_share_that_grows_to_one(given: Path, tmp_path: Path, way: str) -> None:
-    stated = steps_of(calls(given, tmp_path / "out")[way])
+    steps = steps_of(calls(given, tmp_path / "out")[way])
     name = way.split()[0]
-    assert {step.verb for step in stated} == {name}
-    assert (stated[0].stage, stated[0].state, stated[0].share) == (name, "begun", 0.0)
-    assert (stated[-1].stage, stated[-1].state, stated[-1].share) == (name, "ended", 1.0)
-    shares = [step.share for step in stated]
+    assert {step.verb for step in steps} == {name}
+    assert (steps[0].stage, steps[0].state, steps[0].share) == (name, "begun", 0.0)
+    assert (steps[-1].stage, steps[-1].state, steps[-1].share) == (name, "ended", 1.0)
+    shares = [step.share for step in steps]
     assert all(share is not None for share in shares)
     assert shares == sorted(shares)
     assert len(set(shares)) > 2
-    weighted = {step.stage: step.weight for step in stated if step.weight is not None}
+    weighted = {step.stage: step.weight for step in steps if step.weight is not None}
     assert weighted
     assert 0.0 < sum(weighted.values()) <= 1.0 + 1e-9
-    for number in {step.number for step in stated}:
-        states = [step.state for step in stated if step.number == number]
+    for number in {step.number for step in steps}:
+        states = [step.state for step in steps if step.number == number]
         assert states == ["begun", *["going"] * (len(states) - 2), "ended"]
 
 
@@ -209,8 +209,8 @@ def test_no_progress_is_told_unless_it_is_asked_for(given: Path) -> None:
 def test_a_verb_that_calls_a_verb_counts_it_as_a_stage() -> None:
     @verb(first=1, second=1)
     def inner() -> None:
-        with stage("first", "First", 2) as stated:
-            stated.advance(2)
+        with stage("first", "First", 2) as progress:
+            progress.advance(2)
         with stage("second", "Second"):
             pass
 
@@ -219,8 +219,8 @@ def test_a_verb_that_calls_a_verb_counts_it_as_a_stage() -> None:
         inner()
         list(tracked([1], "last", "Last"))
 
-    stated = steps_of(outer)
-    ended = [(step.stage, step.weight, round(step.share or 0.0, 9)) for step in stated if step.state == "ended"]
+    progress = steps_of(outer)
+    ended = [(step.stage, step.weight, round(step.share or 0.0, 9)) for step in progress if step.state == "ended"]
     assert ended == [("first", 0.375, 0.375), ("second", 0.375, 0.7425), ("last", 0.25, 0.99), ("outer", None, 1.0)]
 
 
@@ -240,14 +240,14 @@ def test_a_stage_that_comes_again_does_not_take_back_what_was_done() -> None:
 def test_a_verb_that_fails_does_not_say_that_it_is_done() -> None:
     @verb(only=1)
     def failing() -> None:
-        with stage("only", "Only", 4) as stated:
-            stated.advance()
+        with stage("only", "Only", 4) as current:
+            current.advance()
             raise ValueError
 
-    stated: list[ps.Progress] = []
-    with pytest.raises(ValueError), working(progress=stated.append):  # noqa: PT011 - any will do
+    current: list[ps.Progress] = []
+    with pytest.raises(ValueError), working(progress=current.append):  # noqa: PT011 - any will do
         failing()
-    assert [(step.stage, step.state, step.share) for step in stated[-2:]] == [
+    assert [(step.stage, step.state, step.share) for step in current[-2:]] == [
         ("only", "ended", 0.25),
         ("failing", "ended", 0.25),
     ]

@@ -107,7 +107,7 @@ def patients(count=600):
     [("{anatomy: {l: 3, attribute: ill}}", False), ("{buckets: {l: 2, d: 2, attribute: ill}}", True)],
 )
 def test_a_table_is_dealt_part_by_part(method, far):
-    requested = ps.Policy.loads(f"""
+    rules = ps.Policy.loads(f"""
 attributes:
   id: {{role: insensitive}}
   age: {{role: quasi-identifier}}
@@ -118,7 +118,7 @@ models: [{{distinct-diversity: {{l: 1, attribute: job}}}}]
 method: {method}
 """)
     table = patients()
-    made = treat_counted(requested, resolved_for(requested, open_table(table)), open_table(table))
+    made = treat_counted(rules, resolved_for(rules, open_table(table)), open_table(table))
     assert isinstance(made, Assigned)
     dealer = pickle.loads(pickle.dumps(made.dealer))  # noqa: S301
     rest, codes = [], []
@@ -134,7 +134,7 @@ method: {method}
     lists = lists.with_columns(ill=pl.Series(pl.from_arrow(dealer.listed(pa.array(lists["code"].to_list())))))
     published = frame.drop("code").join(lists.drop("code"), on="group").with_columns(pl.col("group") + 1)
     # Published is what one machine publishes: the same columns, as many groups, no record lost, all values there.
-    here = ps.anonymize(table, requested, seed=1, warn=lambda text: None, accept_risk=True)
+    here = ps.anonymize(table, rules, seed=1, warn=lambda text: None, accept_risk=True)
     assert made.applied == here.manifest.applied
     assert made.dropped == table.filter(ill="?").height == here.manifest.dropped
     assert published.height == made.records - made.applied.suppressed
@@ -146,6 +146,6 @@ method: {method}
     assert true.select(pl.col("ill").list.contains(pl.col("true")).all()).item()
     branch = {name: place for place, part in enumerate((ILLNESSES[:3], ILLNESSES[3:5], ILLNESSES[5:])) for name in part}
     for members in lists["ill"].to_list():
-        stated = [branch[name] for name in members] if far else members
-        assert len(set(stated)) == len(stated) >= (2 if far else 3)
+        labels = [branch[name] for name in members] if far else members
+        assert len(set(labels)) == len(labels) >= (2 if far else 3)
     assert published.group_by("group").len()["len"].sum() == lists["ill"].list.len().sum()

@@ -387,12 +387,12 @@ def test_the_first_answer_is_at_least_as_good_as_a_greedy_one(loss, seed):
 def test_progress_and_cancellation():
     data = random_data(5, rows=60)
     goal = Goal.of([K], data)
-    stated = []
-    found = optimum(data, goal, suppression=0.1, progress=stated.append)
-    assert stated[-1].candidates == 0
-    assert stated[-1].gap == 0.0
-    assert [item.checks for item in stated] == list(range(1, found.checks + 1))
-    gaps = [item.gap for item in stated if item.gap is not None]
+    reported = []
+    found = optimum(data, goal, suppression=0.1, progress=reported.append)
+    assert reported[-1].candidates == 0
+    assert reported[-1].gap == 0.0
+    assert [item.checks for item in reported] == list(range(1, found.checks + 1))
+    gaps = [item.gap for item in reported if item.gap is not None]
     assert gaps == sorted(gaps, reverse=True)
     token = Cancellation()
     with pytest.raises(Cancelled, match="enough"):

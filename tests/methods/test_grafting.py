@@ -35,15 +35,15 @@ def counted(data):
     return replace(data, codes=rows[:, :-1], sensitive={"s": secret}, counts=counts)
 
 
-def in_parts(data, requested, sample, parts, ordered=None, halved=True):
+def in_parts(data, models, sample, parts, ordered=None, halved=True):
     """The table cut in parts: the division, the branch of each part, and the whole."""
-    goal = Goal.of(requested, data)
+    goal = Goal.of(models, data)
     first = divided(among(data, sample), parts, ordered, halved)
     division = settled(first, first.parts_of(data.codes), goal)
     branches = {}
     for number in division.numbers.tolist():
         some = counted(among(data, np.flatnonzero(division.parts_of(data.codes) == number)))
-        branch = cut_part(some, Goal.of(requested, some), goal.totals(), ordered)
+        branch = cut_part(some, Goal.of(models, some), goal.totals(), ordered)
         branches[number] = pickle.loads(pickle.dumps(branch))  # noqa: S301
     made = grafted(division, branches, data.ladders, ordered)
     return division, branches, replace(made, tree=pickle.loads(pickle.dumps(made.tree)))  # noqa: S301
@@ -57,19 +57,19 @@ def as_recoding(data, made):
 @settings(max_examples=40)
 @given(
     seed=st.integers(0, 10**6),
-    requested=st.sampled_from(GOALS),
+    models=st.sampled_from(GOALS),
     share=st.sampled_from([0.05, 0.3, 1.0]),
     parts=st.integers(1, 12),
     ordered=st.booleans(),
     halved=st.booleans(),
 )
-def test_the_whole_is_its_parts(seed, requested, share, parts, ordered, halved):
+def test_the_whole_is_its_parts(seed, models, share, parts, ordered, halved):
     data = random_data(seed, rows=120)
     known = {ladder.name: ordered for ladder in data.ladders}
-    goal = Goal.of(requested, data)
+    goal = Goal.of(models, data)
     sample = np.flatnonzero(np.random.default_rng(seed).random(data.rows) < share)
     try:
-        division, branches, made = in_parts(data, requested, sample, parts, known, halved)
+        division, branches, made = in_parts(data, models, sample, parts, known, halved)
     except ps.ImpossibleError:
         with pytest.raises(ps.ImpossibleError):
             mondrian(data, goal, STREAM, ordered=known)
@@ -81,7 +81,7 @@ def test_the_whole_is_its_parts(seed, requested, share, parts, ordered, halved):
     for number in branches:
         rows = np.flatnonzero(part == number)
         some = among(data, rows)
-        alone = Goal.of(requested, some)
+        alone = Goal.of(models, some)
         # Records are in one class here exactly if they are where the part is a table of its own, compared with the
         # whole one.
         owner = np.unique(nodes[rows], return_inverse=True)[1].reshape(-1)
@@ -128,13 +128,13 @@ def test_cells_say_what_they_stand_for():
 
 
 @pytest.mark.parametrize("ordered", [True, False])
-@pytest.mark.parametrize("requested", GOALS[:2])
-def test_parts_lose_little(ordered, requested):
+@pytest.mark.parametrize("models", GOALS[:2])
+def test_parts_lose_little(ordered, models):
     data = skewed_data(1)
     known = {ladder.name: ordered for ladder in data.ladders}
-    whole = mondrian(data, Goal.of(requested, data), STREAM, ordered=known)
+    whole = mondrian(data, Goal.of(models, data), STREAM, ordered=known)
     sample = np.random.default_rng(2).choice(data.rows, 600, replace=False)
-    division, _, made = in_parts(data, requested, sample, 12, known)
+    division, _, made = in_parts(data, models, sample, 12, known)
     assert 6 <= len(division.numbers) <= 24
     lost = Loss("loss").of_recoding(data, as_recoding(data, made))
     assert lost == pytest.approx(Loss("loss").of_recoding(data, whole), rel=0.1)

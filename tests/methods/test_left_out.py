@@ -151,13 +151,13 @@ def test_records_of_a_cluster_are_one_kind() -> None:
 # -- what that says ----------------------------------------------------------------------------------------------------
 
 
-def policy(l: int, values: Sequence[str], **requested: Any) -> ps.Policy:
+def policy(l: int, values: Sequence[str], **parameters: Any) -> ps.Policy:
     document = {
         "attributes": {
             "age": {"role": "quasi-identifier"},
             "ill": {"role": "sensitive", "domain": list(values)},
         },
-        "method": {"anatomy": {"l": l, **requested}},
+        "method": {"anatomy": {"l": l, **parameters}},
     }
     return ps.Policy.loads(json.dumps(document))
 
@@ -237,17 +237,17 @@ def test_being_left_out_of_buckets_says_no_more_than_the_plan(kind: str) -> None
     """Who is missing is counted from the table and the release; an attacker names the value that most of them have."""
     random, (distance, apart) = np.random.default_rng(11), BUCKETS[kind]
     near = {value: some for some in BRANCHES.values() for value in some}
-    right, stated, wrong = 0, 0.0, 0.0
+    right, promised, wrong = 0, 0.0, 0.0
     for seed in replications(120):
         counts = random.integers(5, 40, 8)
         counts[random.integers(8)] += int(random.integers(60, 250))
         people = table(counts.tolist())
         ill = {"role": "sensitive", "domain": list("abcdefgh"), "distance": distance}
-        requested = {
+        settings = {
             "attributes": {"age": {"role": "quasi-identifier"}, "ill": ill},
             "method": {"buckets": {"l": 2, **apart}},
         }
-        rules = ps.Policy.loads(json.dumps(requested))
+        rules = ps.Policy.loads(json.dumps(settings))
         left = left_out_of(ps.anonymize(people, rules, seed=seed), people)
         said = ps.plan(rules, data=people).grouping.left_out
         if not left:
@@ -257,16 +257,16 @@ def test_being_left_out_of_buckets_says_no_more_than_the_plan(kind: str) -> None
         assert said[0].records == total
         guess = max(left, key=lambda value: left[value])
         right += left[guess]
-        stated += said[0].success * total
+        promised += said[0].success * total
         wrong += counts.max() / counts.sum() * total
         if kind == "tree":
             # An attacker who names the branch is right as often as the plan says.
             alike = [sum(left.get(value, 0) for value in some) for some in set(near.values())]
             assert said[0].success == pytest.approx(max(alike) / total)
         assert left[guess] / total <= said[0].success + 1e-9
-    # It is no bound for its own sake: what is stated is near what is reached, and far from what is known without.
-    assert right <= stated + 1e-6 < right * 1.25
-    assert wrong < 0.8 * stated
+    # It is no bound for its own sake: what is promised is near what is reached, and far from what is known without.
+    assert right <= promised + 1e-6 < right * 1.25
+    assert wrong < 0.8 * promised
 
 
 def test_a_release_that_suppressed_as_few_as_possible_gives_everybody_away() -> None:
@@ -334,12 +334,12 @@ def test_being_left_out_of_classes_is_measured_too() -> None:
             "ill": random.choice(["a", "b", "c"], 400),
         }
     ).with_columns(ill=pl.when(pl.col("zip").is_in(["20", "21"])).then(pl.lit("c")).otherwise("ill"))
-    requested = ps.Policy.loads("""
+    rules = ps.Policy.loads("""
 attributes: {zip: {role: quasi-identifier, hierarchy: suppress}, ill: {role: sensitive, domain: [a, b, c]}}
 models: [{distinct-diversity: {l: 2}}]
 method: {full-domain: {suppression: 0.2}}
 """)
-    release = ps.anonymize(people, requested)
+    release = ps.anonymize(people, rules)
     rare = people.filter(pl.col("zip").is_in(["20", "21"]))
     assert release.manifest.applied is not None
     assert release.manifest.applied.withheld
@@ -349,7 +349,7 @@ method: {full-domain: {suppression: 0.2}}
     (alone,) = (one for one in ps.attack(release) if one.attack == "left-out")
     assert alone.detail["candidates"] == 3
     assert alone.detail["worst"] == 1.0
-    (said,) = ps.plan(requested, data=people).grouping.left_out
+    (said,) = ps.plan(rules, data=people).grouping.left_out
     assert (said.records, said.values, said.success) == (rare.height, 1, 1.0)
 
 
@@ -361,11 +361,11 @@ def test_a_rule_tells_everybody_whom_it_suppresses() -> None:
             "ill": ["flu", "hiv", "cold", "flu", "cold", "flu"] * 2 + ["hiv", "aids", "hiv", "aids"],
         }
     )
-    requested = ps.Policy.loads("""
+    wanted = ps.Policy.loads("""
 attributes: {zip: {role: quasi-identifier, hierarchy: suppress}, ill: {role: sensitive, domain: [flu, cold, hiv, aids]}}
 models: [{semantic-rules: {rules: [{never-all: {ill: [hiv, aids]}}]}}]
 method: {rules: {actions: [suppress-records]}}
 """)
-    release = ps.anonymize(people, requested)
+    release = ps.anonymize(people, wanted)
     found = [one for one in ps.attack(release) if one.attack == "left-out"]
     assert [one.detail["candidates"] for one in found] == [2.0]

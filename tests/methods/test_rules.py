@@ -58,11 +58,11 @@ def policy(method: dict, rules=RULES, models=()) -> ps.Policy:
     )
 
 
-def published(frame: pl.DataFrame, requested: ps.Policy) -> tuple[ps.Release, Explanation]:
-    stated: list[Explanation] = []
-    release = ps.anonymize(frame, requested, warn=lambda _: None, explain=stated.append, seed=1)
+def published(frame: pl.DataFrame, rules: ps.Policy) -> tuple[ps.Release, Explanation]:
+    explanations: list[Explanation] = []
+    release = ps.anonymize(frame, rules, warn=lambda _: None, explain=explanations.append, seed=1)
     assert ps.verify(release).holds
-    return release, stated[0]
+    return release, explanations[0]
 
 
 def rows(release: ps.Release) -> list[tuple]:
@@ -142,7 +142,7 @@ def test_mondrian_can_be_the_start():
     frame = pl.DataFrame(
         {"age": [20, 21, 22, 23, 40, 41, 42, 43], "ill": ["flu", "cough", "HIV", "AIDS", "flu", "HIV", "acne", "cough"]}
     )
-    requested = ps.Policy.loads(
+    wanted = ps.Policy.loads(
         """
         attributes: {age: {role: quasi-identifier}, ill: {role: sensitive}}
         models:
@@ -151,7 +151,7 @@ def test_mondrian_can_be_the_start():
         method: {rules: {start: {mondrian: {}}, actions: [merge]}}
         """
     )
-    release, explanation = published(frame, requested)
+    release, explanation = published(frame, wanted)
     assert explanation.applied == {("HIV", "merge"): 1}
     assert release.manifest.records == 8
 
@@ -171,25 +171,25 @@ def test_the_command_writes_the_explanation_for_the_owner(tmp_path):
         """
     )
     (tmp_path / "rules.yaml").write_text(json.dumps(RULES))
-    requested = [
+    command = [
         "anonymize",
         str(tmp_path / "policy.yaml"),
         str(tmp_path / "table.parquet"),
         "--out",
         str(tmp_path / "out"),
     ]
-    shown = CliRunner().invoke(cli, [*requested, "--explain", str(tmp_path / "why.csv")])
+    shown = CliRunner().invoke(cli, [*command, "--explain", str(tmp_path / "why.csv")])
     assert shown.exit_code == 0, shown.output
     assert "by what was done about them: merge 3" in shown.output
-    stated = pl.read_csv(tmp_path / "why.csv")
-    assert stated.columns == ["zip", "age", "nationality", "records", "rule", "action", "applied", "cost"]
-    assert stated.filter(pl.col("applied") == "yes")["action"].unique().to_list() == ["merge"]
+    explanation = pl.read_csv(tmp_path / "why.csv")
+    assert explanation.columns == ["zip", "age", "nationality", "records", "rule", "action", "applied", "cost"]
+    assert explanation.filter(pl.col("applied") == "yes")["action"].unique().to_list() == ["merge"]
     # What the owner is told is nowhere in the release.
     assert "[22-30[" not in (tmp_path / "out" / "manifest.json").read_text()
-    again = CliRunner().invoke(cli, [*requested, "--force", "--explain", "-"])
+    again = CliRunner().invoke(cli, [*command, "--force", "--explain", "-"])
     assert again.exit_code == 0
     assert "for the owner, not for publication" in again.output
-    refused = CliRunner().invoke(cli, [*requested[:-1], str(tmp_path / "new"), "--explain", str(tmp_path / "why.csv")])
+    refused = CliRunner().invoke(cli, [*command[:-1], str(tmp_path / "new"), "--explain", str(tmp_path / "why.csv")])
     assert isinstance(refused.exception, InvalidInput)
     assert not (tmp_path / "new").exists()
 
@@ -203,8 +203,8 @@ def test_built_in_rules_are_listed():
 
 
 def test_values_that_another_model_counts_are_not_taken_away():
-    requested = policy({"actions": ["suppress-values", "suppress-records"]}, models=[{"distinct-diversity": {"l": 3}}])
-    release, _ = published(table(), requested)
+    rules = policy({"actions": ["suppress-values", "suppress-records"]}, models=[{"distinct-diversity": {"l": 3}}])
+    release, _ = published(table(), rules)
     assert release.manifest.applied.actions == {"suppress-records": 3}
     free, _ = published(table(), policy({"actions": ["suppress-values", "suppress-records"]}))
     assert free.manifest.applied.actions == {"suppress-values": 3}
@@ -250,7 +250,7 @@ def test_what_is_no_parameter_is_refused(method, message):
 
 
 def test_rules_are_needed():
-    requested = policy({}).__class__.loads(
+    wanted = policy({}).__class__.loads(
         """
         attributes: {zip: {role: quasi-identifier}, salary: {role: sensitive}}
         models: [{distinct-diversity: {l: 1}}]
@@ -258,7 +258,7 @@ def test_rules_are_needed():
         """
     )
     with pytest.raises(PolicyError, match="needs semantic rules, and there are none"):
-        ps.anonymize(table().select("zip", "salary"), requested, warn=lambda _: None)
+        ps.anonymize(table().select("zip", "salary"), wanted, warn=lambda _: None)
 
 
 # -- matchings -----------------------------------------------------------------------------------------------------

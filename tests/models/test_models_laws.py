@@ -77,15 +77,15 @@ def test_the_whole_suite_holds(name):
     check_model(MODELS[name], LADDERS[name])
 
 
-def trusting(counts, background, requested):
+def trusting(counts, background, parameters):
     """Forgives whatever cannot be checked."""
-    verdict = diversity.check_distinct(counts, requested["l"])
+    verdict = diversity.check_distinct(counts, parameters["l"])
     return replace(verdict, holds=verdict.holds or bool(verdict.note))
 
 
-def reversed_ladder(counts, background, requested):
+def reversed_ladder(counts, background, parameters):
     """Asks for less the larger l is."""
-    return diversity.check_distinct(counts, 8 - requested["l"])
+    return diversity.check_distinct(counts, 8 - parameters["l"])
 
 
 @pytest.mark.parametrize(("check", "law"), [(trusting, "cannot be checked"), (reversed_ladder, "less is asked for")])

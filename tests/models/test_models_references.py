@@ -46,8 +46,8 @@ def test_sensitive_qid_table_is_diverse():
 
 
 def test_sensitive_qid_table_is_exactly_a_quarter_close():
-    requested = [{"closeness": {"t": t}} for t in (0.25, np.nextafter(0.25, 0))]
-    exact, below = check_models(TABLE_C, ["age", "address", "job"], requested, sensitive=["disease"])
+    models = [{"closeness": {"t": t}} for t in (0.25, np.nextafter(0.25, 0))]
+    exact, below = check_models(TABLE_C, ["age", "address", "job"], models, sensitive=["disease"])
     assert exact.holds
     assert exact.worst == 0.25
     assert not below.holds

@@ -83,10 +83,10 @@ def test_statistics_are_public_and_coarse() -> None:
     lines = income_statistics().splitlines()
     assert lines[1] == "sex,age,income,people"
     assert len(lines) == 2 + 10 * 14
-    stated = pl.read_csv(io.StringIO("\n".join(lines[1:])))
-    assert stated["people"].sum() == pytest.approx(100_000, abs=50)
+    statistics = pl.read_csv(io.StringIO("\n".join(lines[1:])))
+    assert statistics["people"].sum() == pytest.approx(100_000, abs=50)
     seen = with_age_bands(income_table()).group_by("sex", "age", "income").len("seen")
-    both = stated.join(seen, on=["sex", "age", "income"], how="full", coalesce=True).fill_null(0)
+    both = statistics.join(seen, on=["sex", "age", "income"], how="full", coalesce=True).fill_null(0)
     assert both.height == 140
     assert ((both["people"] - both["seen"]).abs() <= 5 * (both["people"] + 1).sqrt()).all()
 

@@ -182,8 +182,8 @@ def test_the_list_has_every_kind_that_the_papers_number() -> None:
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("run") / "pages"
-    requested = ["reproduce", "worked-example", "posterior", "violation-measured", "--quick", "--jobs", "1"]
-    ran = CliRunner().invoke(cli, [*requested, "--out", str(out)])
+    command = ["reproduce", "worked-example", "posterior", "violation-measured", "--quick", "--jobs", "1"]
+    ran = CliRunner().invoke(cli, [*command, "--out", str(out)])
     assert ran.exit_code == 0, ran.output
     return out
 
@@ -221,8 +221,8 @@ def test_numbers_of_a_claim_are_those_that_decide_it(pages: Path) -> None:
 
 
 def test_two_runs_write_the_same_files(pages: Path, tmp_path: Path) -> None:
-    requested = ["reproduce", "worked-example", "posterior", "violation-measured", "--quick", "--jobs", "2"]
-    ran = CliRunner().invoke(cli, [*requested, "--out", str(tmp_path / "again")])
+    command = ["reproduce", "worked-example", "posterior", "violation-measured", "--quick", "--jobs", "2"]
+    ran = CliRunner().invoke(cli, [*command, "--out", str(tmp_path / "again")])
     assert ran.exit_code == 0, ran.output
 
     def files(folder: Path) -> dict[str, bytes]:

@@ -99,15 +99,15 @@ def test_a_stopped_run_goes_on(tmp_path: Path) -> None:
 def test_a_killed_command_goes_on(how: signal.Signals, tmp_path: Path) -> None:
     """Whatever was measured when the process died is kept, and the rest comes out the same."""
     out = tmp_path / "pages"
-    requested = ["reproduce", "mse", "--quick", "--jobs", "1", "--out", str(out)]
-    running = subprocess.Popen([sys.executable, "-m", "polyseme", *requested], stderr=subprocess.DEVNULL)
+    command = ["reproduce", "mse", "--quick", "--jobs", "1", "--out", str(out)]
+    running = subprocess.Popen([sys.executable, "-m", "polyseme", *command], stderr=subprocess.DEVNULL)
     kept = out / "points" / "mse.jsonl"
     while running.poll() is None and not (kept.exists() and kept.read_bytes().endswith(b"\n")):
         time.sleep(0.01)
     running.send_signal(how)
     running.wait(60)
     before = kept.read_text(encoding="utf-8").splitlines()
-    again = CliRunner().invoke(cli, requested)
+    again = CliRunner().invoke(cli, command)
     assert again.exit_code == 0, again.output
     after = kept.read_text(encoding="utf-8").splitlines()
     assert after[: len(before)] == before

@@ -25,10 +25,10 @@ def made(about: str, folder: Path) -> ps.Release:
 
 def test_what_the_policy_says_is_in_the_manifest(tmp_path: Path) -> None:
     release = made("{title: Illnesses, publisher: 'Registry, Ward 3', version: 2.1, date: 2026-01-31}", tmp_path)
-    stated = About("Illnesses", "Registry, Ward 3", "2.1", "2026-01-31")
-    assert release.manifest.about == ps.Release.open(tmp_path / "release").manifest.about == stated
+    about = About("Illnesses", "Registry, Ward 3", "2.1", "2026-01-31")
+    assert release.manifest.about == ps.Release.open(tmp_path / "release").manifest.about == about
     document = json.loads((tmp_path / "release" / "manifest.json").read_text())
-    assert document["about"] == stated.to_dict()
+    assert document["about"] == about.to_dict()
     assert document["format"] == 2
     assert release.manifest.checksum == document["checksum"]
     assert release.manifest.program == document["polyseme"]

@@ -243,3 +243,59 @@ def test_even_numbers_keep_bins_of_one_width_and_lumps_do_too() -> None:
     edges = ps.Policy.loads(ps.init(pl.DataFrame({"income": lumps}))).by_name["income"].edges
     assert edges is not None
     assert np.isfinite(edges).all()
+
+
+# -- what a draft knows beside its text ------------------------------------------------------------------------------
+
+
+def test_a_draft_says_guess_reason_and_alternatives_for_each_column(tmp_path: Path) -> None:
+    path = tmp_path / "people.csv"
+    rows = range(60)
+    ills = ["flu", "hiv", "gout", "acne", "cold"]
+    frame = {
+        "name": [f"p{row}" for row in rows],
+        "age": [row % 30 for row in rows],
+        "disease": [ills[row % 5] for row in rows],
+    }
+    pl.DataFrame(frame).write_csv(path)
+    made = ps.init(path)
+    assert isinstance(made, str)
+    assert [(item.name, item.role, item.kind, item.distinct, item.missing) for item in made.columns] == [
+        ("name", "identifier", "text", 60, 0),
+        ("age", "quasi-identifier", "number", 30, 0),
+        ("disease", "sensitive", "text", 5, 0),
+    ]
+    assert made.columns[2].alternatives == ("sensitive-qid", "quasi-identifier", "identifier", "insensitive")
+    assert made.columns[1].alternatives[-1] == "weight"
+    for item in made.columns:
+        assert "\n".join(made.lines(item.name, item.role)) in made
+        assert f"role: {item.role}   # {item.reason}" in made
+    assert made.lines("disease", "identifier")[1:] == (
+        "    role: identifier   # your choice; the draft said sensitive",
+    )
+    assert made.examples("age") == ("0", "1", "2")
+    document = made.to_dict()
+    assert (document["policy"], document["records"], len(document["columns"])) == (str(made), 60, 3)
+    page = made._repr_html_()
+    assert "your guess" not in page
+    assert "by its name; 30 different values" in page
+    with pytest.raises(ps.TableError, match="no column 'ages'"):
+        made.lines("ages", "sensitive")
+
+
+@pytest.mark.slow
+def test_a_draft_keeps_the_columns_of_eu_silc() -> None:
+    """By `entropy`, household size and region were hidden for everybody to keep single years of age."""
+    found = [folder / "shared/data/real/eusilc.csv" for folder in Path(__file__).resolve().parents]
+    path = next((file for file in found if file.is_file()), None)
+    if path is None:
+        pytest.skip("the data of EU-SILC is not here")
+    columns = ["age", "rb090", "pb220a", "hsize", "db040", "eqIncome"]
+    frame = pl.read_csv(path, infer_schema_length=None).select(columns)
+    policy = Policy.loads(ps.init(frame))
+    made = ps.plan(policy, data=frame).grouping
+    assert made is not None
+    assert made.applied is not None
+    highest = {"age": 4, "rb090": 1, "pb220a": 1, "hsize": 2, "db040": 1}
+    assert [name for name, level in made.applied.levels.items() if level == highest[name]] == []
+    assert made.applied.suppressed == 654

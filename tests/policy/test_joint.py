@@ -298,7 +298,7 @@ def test_margins_of_members_are_as_if_asked_directly() -> None:
 
 @pytest.mark.slow
 def test_sums_of_members_have_the_errors_of_sums_of_combinations() -> None:
-    """By simulation: differences, means, shares and quantiles of a member are right, and held as often as stated."""
+    """By simulation: differences, means, shares and quantiles of a member are right, and held as often as promised."""
     covered, errors = {"mean": [], "difference": [], "median": []}, []
     for seed in replications(50):
         table = people(3_000, seed)

@@ -140,8 +140,8 @@ def test_the_commands_make_files_that_a_policy_reads(tmp_path: Path) -> None:
         ]
     ):
         file = f"prior{number}.csv"
-        stated = runner.invoke(cli, ["prior", *command, "--of", "x", "--by", "sex", "--out", str(tmp_path / file)])
-        assert stated.exit_code == 0, stated.output
+        result = runner.invoke(cli, ["prior", *command, "--of", "x", "--by", "sex", "--out", str(tmp_path / file)])
+        assert result.exit_code == 0, result.output
         prior = {"by": ["sex"], "file": file}
         assert len(ps.plan(policy(tmp_path, prior=prior))["x"].strata) == 2
     refused = runner.invoke(cli, ["prior", "from-table", str(tmp_path / "people.csv"), "--of", "x"])

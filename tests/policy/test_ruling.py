@@ -26,8 +26,8 @@ def policy(model: dict, folder: Path | str = ".", **job) -> ps.Policy:
     return ps.Policy.from_dict(document, folder)
 
 
-def branches(requested: ps.Policy) -> dict[str, list[str]]:
-    return {rule["name"]: rule["never-all"]["job"] for rule in requested.models[0].parameters["rules"]}
+def branches(rules: ps.Policy) -> dict[str, list[str]]:
+    return {rule["name"]: rule["never-all"]["job"] for rule in rules.models[0].parameters["rules"]}
 
 
 def test_a_branch_is_a_rule_counted_from_the_values_or_from_the_root():
@@ -51,8 +51,8 @@ def test_a_taxonomy_or_a_tree_of_its_own_serves_too(tmp_path):
 @pytest.mark.parametrize("text", ["- {never-all: {job: a}}\n", "rules:\n  - {never-all: {job: a}}\n"])
 def test_rules_may_be_in_a_file_beside_the_policy(tmp_path, text):
     (tmp_path / "rules.yaml").write_text(text)
-    requested = policy({"rules": "rules.yaml", "repository": {"job": "age"}}, tmp_path)
-    assert [rule["never-all"] for rule in requested.models[0].parameters["rules"]] == [
+    rules = policy({"rules": "rules.yaml", "repository": {"job": "age"}}, tmp_path)
+    assert [rule["never-all"] for rule in rules.models[0].parameters["rules"]] == [
         {"job": "a"},
         {"job": {"below": 18}},
         {"job": {"from": 65}},

@@ -33,10 +33,10 @@ def test_the_hint_for_a_column_without_an_entry_drops_it(tmp_path: Path) -> None
     """It was `phone: {role: insensitive}`; pasted, it published 5,000 telephone numbers."""
     table().write_csv(tmp_path / "people.csv")
     (tmp_path / "p.yaml").write_text(POLICY.replace("  phone: {role: insensitive}\n", ""))
-    stated = polyseme("anonymize", tmp_path / "p.yaml", tmp_path / "people.csv", "--out", tmp_path / "release")
-    assert stated.returncode == 2
-    assert "phone: {role: identifier}" in stated.stderr
-    assert "insensitive" not in stated.stderr
+    result = polyseme("anonymize", tmp_path / "p.yaml", tmp_path / "people.csv", "--out", tmp_path / "release")
+    assert result.returncode == 2
+    assert "phone: {role: identifier}" in result.stderr
+    assert "insensitive" not in result.stderr
 
 
 @pytest.mark.parametrize(
@@ -47,16 +47,16 @@ def test_a_column_that_identifies_is_refused_until_it_is_accepted(
 ) -> None:
     table(rows, own).write_csv(tmp_path / "people.csv")
     (tmp_path / "p.yaml").write_text(POLICY)
-    requested = ("anonymize", tmp_path / "p.yaml", tmp_path / "people.csv", "--out", tmp_path / "release")
-    stated = polyseme(*requested)
+    command = ("anonymize", tmp_path / "p.yaml", tmp_path / "people.csv", "--out", tmp_path / "release")
+    result = polyseme(*command)
     share = round(own * rows) / rows
-    assert stated.returncode == (1 if refused else 0)
-    assert "'phone' is published as it is (role: insensitive)" in " ".join(stated.stderr.split())
-    assert f"{share:.1%} of {rows:,} records have a unique value" in " ".join(stated.stderr.split())
+    assert result.returncode == (1 if refused else 0)
+    assert "'phone' is published as it is (role: insensitive)" in " ".join(result.stderr.split())
+    assert f"{share:.1%} of {rows:,} records have a unique value" in " ".join(result.stderr.split())
     assert (tmp_path / "release").exists() is not refused
     if refused:
-        assert polyseme(*requested, "--accept-risk").returncode == 0
-        assert "published all the same" in " ".join(polyseme(*requested, "--accept-risk", "--force").stderr.split())
+        assert polyseme(*command, "--accept-risk").returncode == 0
+        assert "published all the same" in " ".join(polyseme(*command, "--accept-risk", "--force").stderr.split())
 
 
 @pytest.mark.parametrize("own", [0.04, 0.0])

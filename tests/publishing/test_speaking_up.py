@@ -158,17 +158,17 @@ def test_beside_a_grouping_method_models_about_sets_are_looked_at_too() -> None:
 
 @pytest.mark.parametrize("form", ["set", "long"])
 def test_what_goes_out_as_it_is_is_told_last_and_counted(form: str) -> None:
-    stated = heard_of(RAW, form=form)[-1]
-    assert stated.startswith("age, sex are published as in the table, value by value: 2 of 22 records (9.1%)")
-    assert "and 6 in all share them with at most 3 others" in stated
-    assert "finds the record with 2 candidates for disease and 1 other column as in the table" in stated
+    warning = heard_of(RAW, form=form)[-1]
+    assert warning.startswith("age, sex are published as in the table, value by value: 2 of 22 records (9.1%)")
+    assert "and 6 in all share them with at most 3 others" in warning
+    assert "finds the record with 2 candidates for disease and 1 other column as in the table" in warning
     for line in ("hierarchy: ..", "models: [{k-anonymity: {k: 5}}]", "method: {full-domain: {suppression: 0.05}}"):
-        assert line in stated
+        assert line in warning
 
 
 def test_the_lines_that_are_advised_work() -> None:
-    stated = heard_of(RAW)[-1].split("\n")
-    models, method = (line.strip() for line in stated[-2:])
+    warning = heard_of(RAW)[-1].split("\n")
+    models, method = (line.strip() for line in warning[-2:])
     hierarchy = RAW.replace("quasi-identifier}", "quasi-identifier, hierarchy: {intervals: [5, 10, 20]}}", 1)
     text = f"{hierarchy}{models}\n{method.replace('0.05', '0.5')}\n"
     assert not [line for line in heard_of(text) if "value by value" in line]

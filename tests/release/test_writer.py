@@ -69,13 +69,13 @@ def test_what_was_just_written_is_not_read_again(
 
 
 def test_the_manifest_is_written_last(tmp_path: Path, made: Release, monkeypatch: pytest.MonkeyPatch) -> None:
-    stated, seen = Manifest.to_json, []
+    events, seen = Manifest.to_json, []
 
     def watched(manifest: Manifest) -> str:
         (folder,) = tmp_path.iterdir()
         assert [path.name for path in folder.iterdir()] == ["data.parquet"]
         seen.append(file_digest(folder / "data.parquet") == manifest.data["sha256"])
-        return stated(manifest)
+        return events(manifest)
 
     monkeypatch.setattr(Manifest, "to_json", watched)
     write(made, tmp_path / "r")

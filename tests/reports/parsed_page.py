@@ -83,7 +83,7 @@ def cells(tree: Element, label: str) -> list[str]:
     return [one.text for one in tree.all("td") if one.attributes.get("data-label") == label]
 
 
-def stated(tree: Element) -> dict[str, str]:
+def head_facts(tree: Element) -> dict[str, str]:
     """The facts at the head of a page, by name."""
     (head,) = tree.all("dl", "origin")
     return {one.all("dt")[0].text: one.all("dd")[0].text for one in head.all("div")}

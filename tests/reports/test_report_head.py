@@ -9,7 +9,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from parsed_page import cells, parsed, stated
+from parsed_page import cells, head_facts, parsed
 from report_samples import distribution, page
 
 import polyseme as ps
@@ -41,7 +41,7 @@ def release(table: pl.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Pa
 
 def test_what_the_manifest_says_is_at_the_head(release: Path) -> None:
     tree = parsed(ps.report(release))
-    facts = stated(tree)
+    facts = head_facts(tree)
     assert tree.all("h1")[0].text == "Pain of 300 patients"
     assert facts["Published by"] == "Registry of Pain"
     assert facts["Date of the release"] == "1 February 2026"
@@ -58,14 +58,14 @@ def test_what_the_manifest_says_is_at_the_head(release: Path) -> None:
 
 def test_the_date_of_the_page_is_that_of_the_day(release: Path) -> None:
     before = date.today()
-    shown = stated(parsed(ps.report(release)))["Date of this report"]
+    shown = head_facts(parsed(ps.report(release)))["Date of this report"]
     assert shown in {f"{day.day} {day:%B %Y}" for day in (before, date.today())}
 
 
 def test_title_and_publisher_can_be_given_later_and_differ(release: Path) -> None:
     tree = parsed(ps.report(release, title="Pain <b>2026</b>", publisher="Office of “Data”"))
     assert tree.all("h1")[0].text == "Pain <b>2026</b>"
-    assert stated(tree)["Published by"] == "Office of “Data”"
+    assert head_facts(tree)["Published by"] == "Office of “Data”"
 
 
 @pytest.mark.parametrize(("given", "where"), [({"title": " "}, "--title"), ({"publisher": "a\nb"}, "--publisher")])
@@ -82,7 +82,7 @@ def test_no_name_appears_that_was_not_stated(table: pl.DataFrame, monkeypatch: p
     with pytest.warns(ps.PrivacyWarning):
         made = ps.anonymize(table, ps.Policy.loads(text))
     shown = ps.report(made)
-    facts = stated(parsed(shown))
+    facts = head_facts(parsed(shown))
     for name in ("Published by", "Date of the release", "Version of the policy"):
         assert facts[name] == "not stated"
     assert facts["Checksum of the release (SHA-256)"].startswith("none")

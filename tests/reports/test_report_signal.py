@@ -107,10 +107,10 @@ CASES: dict[str, tuple[dict[str, Any], Light, tuple[str, ...]]] = {
 @pytest.mark.parametrize("name", CASES)
 def test_the_light_by_cases(name: str) -> None:
     changes, light, reasons = CASES[name]
-    stated = signal(whole(**changes))
-    assert stated.light is light
-    assert len(stated.reasons) == len(reasons)
-    for said, expected in zip(stated.reasons, reasons, strict=True):
+    judged = signal(whole(**changes))
+    assert judged.light is light
+    assert len(judged.reasons) == len(reasons)
+    for said, expected in zip(judged.reasons, reasons, strict=True):
         assert expected in said
 
 

@@ -206,11 +206,11 @@ def test_findings_and_metrics() -> None:
         "income": {"mse": 3.1e-6},
         "income by sex": {"l1": 5.0, "cells": 28.0, "covered": 26.0, "coverage": 26 / 28, "level": 0.95},
     }
-    stated = printed(evaluation_view(metrics, {}), 120)
-    assert "3.1 × 10⁻⁶" in stated
-    assert "Estimated against true: income by sex" in stated
-    assert "26 of 28 true numbers lie in their confidence intervals" in stated
-    assert "sum of the absolute errors" in stated
+    shown = printed(evaluation_view(metrics, {}), 120)
+    assert "3.1 × 10⁻⁶" in shown
+    assert "Estimated against true: income by sex" in shown
+    assert "26 of 28 true numbers lie in their confidence intervals" in shown
+    assert "sum of the absolute errors" in shown
 
 
 def test_settings_are_listed() -> None:

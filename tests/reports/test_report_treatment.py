@@ -128,26 +128,26 @@ def test_sets_alone_have_no_such_section() -> None:
 def test_sizes_of_classes_are_counted_whole(
     sizes: list[int], labels: tuple[str, ...] | None, classes: tuple[int, ...] | None, records: tuple[int, ...] | None
 ) -> None:
-    stated = class_size_table(np.array(sizes))
-    assert sum(stated.classes) == len(sizes)
-    assert sum(stated.records) == sum(sizes)
-    assert len(stated.labels) == len(stated.classes) == len(stated.records) <= 20
+    counted = class_size_table(np.array(sizes))
+    assert sum(counted.classes) == len(sizes)
+    assert sum(counted.records) == sum(sizes)
+    assert len(counted.labels) == len(counted.classes) == len(counted.records) <= 20
     if labels is not None:
-        assert (stated.labels, stated.classes, stated.records) == (labels, classes, records)
+        assert (counted.labels, counted.classes, counted.records) == (labels, classes, records)
 
 
 def test_ranges_double_where_one_class_is_huge() -> None:
-    stated = class_size_table(np.array([*range(1, 30), 5_000]))
-    assert stated.labels[:5] == ("1", "2–3", "4–7", "8–15", "16–31")
-    assert stated.classes[:5] == (1, 2, 4, 8, 14)
-    assert stated.classes[-1] == 1
+    counted = class_size_table(np.array([*range(1, 30), 5_000]))
+    assert counted.labels[:5] == ("1", "2–3", "4–7", "8–15", "16–31")
+    assert counted.classes[:5] == (1, 2, 4, 8, 14)
+    assert counted.classes[-1] == 1
 
 
 def test_every_model_has_a_sentence() -> None:
     rules = {"rules": [{"never-all": {"ill": ["a", "b"]}}]}
     for name, model in MODELS.items():
-        requested = rules if name == "semantic-rules" else {p.name: p.example for p in model.parameters if p.required}
-        said = model_sentence({name: requested}, "group")
+        parameters = rules if name == "semantic-rules" else {p.name: p.example for p in model.parameters if p.required}
+        said = model_sentence({name: parameters}, "group")
         assert said.endswith(".")
         assert "group" in said
         assert f"keeps {name}" not in said

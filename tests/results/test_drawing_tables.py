@@ -33,7 +33,7 @@ def title_of(chart: Any) -> tuple[str, str]:
     return title["text"], title["subtitle"][0]
 
 
-def stated(chart: Any) -> set[str]:
+def texts_of(chart: Any) -> set[str]:
     return set(re.findall(r'aria-label="([^"]*)" role="graphics-symbol"', chart_svg(chart)))
 
 
@@ -43,7 +43,7 @@ def test_one_attribute_has_a_title_units_and_intervals() -> None:
         "income: estimated number of records",
         "33 records; estimator ml; the lines are 90% intervals",
     )
-    assert stated(drawn) == {f"a{n}: {10 + n} estimated, 90% interval {8 + n} to {15 + n}" for n in range(3)}
+    assert texts_of(drawn) == {f"a{n}: {10 + n} estimated, 90% interval {8 + n} to {15 + n}" for n in range(3)}
     assert ">records</text>" in chart_svg(drawn)
 
 
@@ -65,21 +65,21 @@ def test_groups_are_shown_in_percent_of_their_records_and_on_one_scale() -> None
     assert [part["title"] for part in parts] == ["sex = s0: 33 records", "sex = s1: 42 records"]
     ends = {layer["encoding"]["y"]["scale"]["domainMax"] for part in parts for layer in part["layer"]}
     assert ends == {55.0}  # 17 of 33 records are 51.5%
-    assert "a0: 30.3% estimated, 90% interval 24.2% to 45.5%" in stated(drawn)
+    assert "a0: 30.3% estimated, 90% interval 24.2% to 45.5%" in texts_of(drawn)
 
 
 def test_many_groups_become_one_heat_map() -> None:
     drawn = table(13).plot()
     assert drawn.to_dict()["layer"][0]["mark"]["type"] == "rect"
-    assert "sex = s0, a0: 30.3% of the group" in stated(drawn)
+    assert "sex = s0, a0: 30.3% of the group" in texts_of(drawn)
     assert "the 60 first of 70 groups" in title_of(table(70).plot())[1]
 
 
 def test_two_attributes_are_squares_in_numbers_of_records() -> None:
     drawn = table(sizes=(3, 2), by=False).plot()
     assert title_of(drawn)[0] == "income and job: estimated number of records"
-    assert "a1, b1: 13 records, 90% interval 11 to 18" in stated(drawn)
-    assert len(stated(drawn)) == 6
+    assert "a1, b1: 13 records, 90% interval 11 to 18" in texts_of(drawn)
+    assert len(texts_of(drawn)) == 6
     assert ">records</text>" in chart_svg(drawn)
     by_sex = table(2, (3, 2)).plot().to_dict()
     assert [part["title"] for part in by_sex["concat"]] == ["sex = s0", "sex = s1"]
@@ -106,7 +106,7 @@ def test_shares_are_not_called_records() -> None:
     )
     drawn = shares.plot()
     assert title_of(drawn)[0] == "income: estimated share of the records, in percent"
-    assert "a0: 30.3% estimated, 95% interval 24.2% to 45.5%" in stated(drawn)
+    assert "a0: 30.3% estimated, 95% interval 24.2% to 45.5%" in texts_of(drawn)
     assert ">records</text>" not in chart_svg(drawn)
 
 
@@ -114,7 +114,7 @@ def test_shares_are_not_called_records() -> None:
 def test_large_domains_say_what_is_left_out(sizes: tuple[int, ...]) -> None:
     drawn = table(sizes=sizes, by=False).plot()
     assert "the 40 largest of 90 values" in title_of(drawn)[1]
-    assert len(stated(drawn)) == (40 if len(sizes) == 1 else 40 * 60)
+    assert len(texts_of(drawn)) == (40 if len(sizes) == 1 else 40 * 60)
 
 
 def test_cells_without_intervals_are_drawn_without_them() -> None:
@@ -122,4 +122,4 @@ def test_cells_without_intervals_are_drawn_without_them() -> None:
     nothing = np.full_like(made.values, np.nan)
     bare = Table(made.of, made.labels, {}, made.values, nothing, nothing, nothing, "paper", 33, made.totals)
     assert "without intervals" in title_of(bare.plot())[1]
-    assert "a0: 10 estimated" in stated(bare.plot())
+    assert "a0: 10 estimated" in texts_of(bare.plot())

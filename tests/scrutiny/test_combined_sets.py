@@ -72,14 +72,14 @@ def enumerated(mine: np.ndarray, other: np.ndarray, joint: np.ndarray) -> float:
 def test_a_promise_that_another_attribute_breaks_is_refused_and_joint_is_proposed() -> None:
     table, rules = people(6_000, 0.85, 1), policy()
     plan = ps.plan(rules, data=table)
-    stated = plan.to_dict()["attributes"]["x"]["learner"]
+    attackers = plan.to_dict()["attributes"]["x"]["learner"]
     release = publish(table, rules, 1)
     exact = enumerated(channel(release, "x"), channel(release, "y"), law(8, 0.85))
     # With its own set alone the promise of 0.55 holds; with the set of y it is 0.83.
     assert exact > 0.8
-    assert stated["conditional"]["after"] < 0.56
-    assert stated["combined"]["after"] == pytest.approx(exact, abs=0.01)
-    assert (stated["combined_reads"], stated["combined_above"]) == (["y"], True)
+    assert attackers["conditional"]["after"] < 0.56
+    assert attackers["combined"]["after"] == pytest.approx(exact, abs=0.01)
+    assert (attackers["combined_reads"], attackers["combined_above"]) == (["y"], True)
     assert not plan.usable
     with pytest.raises(RiskError, match="also reads the sets of y is right in 8") as refused:
         ps.anonymize(table, rules, warn=lambda text: None)
@@ -111,18 +111,18 @@ def test_a_release_shows_its_readers_and_verify_calls_the_promise_broken() -> No
     release = publish(table, rules, 2)
     exact = enumerated(channel(release, "x"), channel(release, "y"), law(8, 0.85))
     found = ps.verify(release)
-    stated = found.to_dict()["learners"]["x"]
-    assert stated["combined"]["low"] < exact < stated["combined"]["high"] < stated["combined"]["low"] + 0.1
+    attackers = found.to_dict()["learners"]["x"]
+    assert attackers["combined"]["low"] < exact < attackers["combined"]["high"] < attackers["combined"]["low"] + 0.1
     (verdict,) = [one for one in found.verdicts if (one.model, one.attribute) == ("combined-learner", "x")]
     assert not verdict.holds
     assert verdict.bound == 0.55
-    assert verdict.worst == stated["combined"]["after"]
+    assert verdict.worst == attackers["combined"]["after"]
     assert "reads all sets of a record" in ps.report(release)
-    assert Guessers.from_dict(stated).to_dict() == stated
+    assert Guessers.from_dict(attackers).to_dict() == attackers
     (correlation, *_) = [one for one in ps.attack(release, table) if one.attack == "correlation"]
     assert correlation.bound == 0.55
     assert correlation.exceeded
-    assert stated["combined"]["after"] > correlation.success - 0.03
+    assert attackers["combined"]["after"] > correlation.success - 0.03
 
 
 def test_independent_attributes_raise_no_alarm() -> None:
@@ -133,7 +133,7 @@ def test_independent_attributes_raise_no_alarm() -> None:
         found = ps.verify(release)
         assert release.manifest.accepted == ()
         assert found.holds
-        assert not any(stated.broken for stated in found.learners.values())
+        assert not any(attackers.broken for attackers in found.learners.values())
 
 
 def dependence(release: ps.Release, reached: float) -> float:
@@ -156,7 +156,7 @@ def test_a_promise_that_is_just_kept_is_not_called_broken_and_one_that_is_not_is
     for seed in replications(24 * block, 24 * block + 24):
         more = 0.12 if seed % 4 == 0 else 0.0
         table = people(2_000, dependence(first, 0.6 + more), 1_000 + seed)
-        seen = any(stated.broken for stated in ps.verify(publish(table, rules, seed)).learners.values())
+        seen = any(attackers.broken for attackers in ps.verify(publish(table, rules, seed)).learners.values())
         planned = ps.plan(rules, data=table)
         try:
             ps.anonymize(table, rules, seed=seed, warn=lambda text: None)
@@ -182,10 +182,10 @@ def test_the_limits_hold_what_is_true() -> None:
         table = people(1_000, same, 200 + seed)
         release = publish(table, policy(""), seed)
         exact = enumerated(channel(release, "x"), channel(release, "y"), law(8, same))
-        stated = ps.verify(release).to_dict()["learners"]["x"]["combined"]
-        held.append(stated["low"] <= exact <= stated["high"])
+        attackers = ps.verify(release).to_dict()["learners"]["x"]["combined"]
+        held.append(attackers["low"] <= exact <= attackers["high"])
         # They are of use, too: a number wrong by a tenth is outside most of them.
-        assert stated["high"] - stated["low"] < 0.3
+        assert attackers["high"] - attackers["low"] < 0.3
     assert np.mean(held) > 0.85
 
 
@@ -221,7 +221,7 @@ def test_who_knows_the_exact_composition_is_enumerated_also_in_strata(lies: str,
         )
         + "impossible: [{when: {g: g1}, attribute: x, values: [x0]}]\n"
     )
-    stated = ps.plan(rules, data=table).to_dict()["attributes"]["x"]["learner"]
+    attackers = ps.plan(rules, data=table).to_dict()["attributes"]["x"]["learner"]
     release = publish(table, rules, seed)
     column, other = release.manifest["x"], channel(release, "y")
     assert isinstance(column, Sets)
@@ -231,8 +231,8 @@ def test_who_knows_the_exact_composition_is_enumerated_also_in_strata(lies: str,
         joint = np.zeros((size, size))
         np.add.at(joint, (x[g == group], y[g == group]), 1.0 / rows)
         total += enumerated(member.mechanism.channel()[1], other, joint[member.allowed])
-    assert stated["combined"]["high"] == pytest.approx(total, abs=1e-9)
-    assert stated["conditional"]["after"] - 0.02 < stated["combined"]["after"] <= total
+    assert attackers["combined"]["high"] == pytest.approx(total, abs=1e-9)
+    assert attackers["conditional"]["after"] - 0.02 < attackers["combined"]["after"] <= total
 
 
 def test_three_attributes_are_read_together() -> None:
@@ -251,7 +251,7 @@ def test_three_attributes_are_read_together() -> None:
             for name in codes
         )
     )
-    stated = ps.plan(rules, data=table).to_dict()["attributes"]["x"]["learner"]
+    attackers = ps.plan(rules, data=table).to_dict()["attributes"]["x"]["learner"]
     release = publish(table, rules, 1)
     channels = [channel(release, name) for name in codes]
     alike = 0.6 * np.eye(size) + 0.4 / size
@@ -264,9 +264,9 @@ def test_three_attributes_are_read_together() -> None:
     )
     pair = enumerated(channels[0], channels[1], alike / size)
     assert pair < exact - 0.05
-    assert stated["combined"]["after"] == pytest.approx(exact, abs=0.02)
-    assert set(stated["combined_reads"]) == {"y", "z"}
-    assert stated["combined"]["after"] <= stated["combined"]["high"]
+    assert attackers["combined"]["after"] == pytest.approx(exact, abs=0.02)
+    assert set(attackers["combined_reads"]) == {"y", "z"}
+    assert attackers["combined"]["after"] <= attackers["combined"]["high"]
     read = ps.verify(release).to_dict()["learners"]["x"]
     assert set(read["combined_reads"]) == {"y", "z"}
     assert read["combined"]["low"] < exact < read["combined"]["high"]
@@ -291,8 +291,8 @@ def test_what_is_not_known_is_said_to_be_not_known() -> None:
 
 
 def test_documents_of_earlier_versions_are_read() -> None:
-    stated = ps.plan(policy(), data=people(500, 0.0, 1)).to_dict()["attributes"]["x"]["learner"]
-    old: Mapping[str, Any] = {key: value for key, value in stated.items() if not key.startswith("combined")}
+    attackers = ps.plan(policy(), data=people(500, 0.0, 1)).to_dict()["attributes"]["x"]["learner"]
+    old: Mapping[str, Any] = {key: value for key, value in attackers.items() if not key.startswith("combined")}
     assert Guessers.from_dict(old).combined is None
 
 

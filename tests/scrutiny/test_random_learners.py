@@ -335,7 +335,7 @@ def test_the_attackers_of_a_plan_are_those_of_the_definitions(block: int, tmp_pa
     assert sum(kinds[kind] for kind in KINDS) >= LEAST / BLOCKS
 
 
-def stated(release: ps.Release, name: str) -> Guesser:
+def guesser_of(release: ps.Release, name: str) -> Guesser:
     """What `verify` says about the attacker who learns from other columns; he is always there, and has a limit."""
     reported = ps.verify(release).learners[name]
     assert reported.conditional is not None
@@ -353,7 +353,7 @@ def test_attacks_stay_within_the_limits_of_releases(tmp_path: Path) -> None:
             continue
         scene, plan = found
         release = ps.anonymize(scene.table, policy_in(tmp_path, scene), seed=number, warn=lambda text: None)
-        most = stated(release, scene.name).high
+        most = guesser_of(release, scene.name).high
         learning = [
             one.success
             for one in ps.attack(release, scene.table, seed=1)
@@ -407,7 +407,7 @@ def test_small_groups_are_within_the_limits_of_a_release(groups: int, records: i
         exact = ps.plan(policy, data=table)["x"].learner
         assert exact is not None
         assert exact.conditional.after > exact.marginal.after + 0.08
-        reported = stated(ps.anonymize(table, policy, seed=seed, warn=lambda text: None), "x")
+        reported = guesser_of(ps.anonymize(table, policy, seed=seed, warn=lambda text: None), "x")
         beyond += exact.conditional.after > reported.high
         apart.append(reported.high - reported.low)
         assert reported.low <= exact.conditional.after

@@ -119,9 +119,9 @@ def without_rows(verdict: Verdict) -> Verdict:
     """Rows that were only counted have no number and no order: all but the places of single records is the same."""
     single = verdict.model in ("believable", "semantic-rules")
     places = () if single else tuple(replace(place, row=None) for place in verdict.worst_classes)
-    requested = {name: value for name, value in verdict.parameters.items() if name not in ORDER}
+    parameters = {name: value for name, value in verdict.parameters.items() if name not in ORDER}
     note = verdict.note.replace("; another engine counted the rows: their order was not tested", "")
-    return replace(verdict, worst_classes=places, parameters=requested, note=note)
+    return replace(verdict, worst_classes=places, parameters=parameters, note=note)
 
 
 def same_estimates(found: Estimate, expected: Estimate) -> None:
@@ -180,8 +180,8 @@ def test_generalized_columns(tmp_path: Path, seed: int) -> None:
 
 def test_two_attributes_at_once() -> None:
     release = made(SETS, 3, 60)
-    requested: Mapping[str, Any] = {"of": ["ill", "pay"], "by": ["sex"], "estimator": "inverse"}
-    same_estimates(ps.estimate(compressed(release, 3), **requested), ps.estimate(release, **requested))
+    options: Mapping[str, Any] = {"of": ["ill", "pay"], "by": ["sex"], "estimator": "inverse"}
+    same_estimates(ps.estimate(compressed(release, 3), **options), ps.estimate(release, **options))
 
 
 def damaged(release: Release, columns: Mapping[str, pl.Series]) -> Release:
@@ -231,8 +231,8 @@ def test_models_and_risks_of_any_table(wildcard: str, seed: int, records: int) -
         for verdict in ps.verify(source, policy).verdicts
     ]
     same_verdicts(ps.verify(counted, policy).verdicts, tuple(plain))
-    requested: Mapping[str, Any] = {"qi": ["sex", "town"], "sensitive": ["ill", "pay", "town"]}
-    assert ps.risk(counted, **requested) == ps.risk(source, **requested)
+    options: Mapping[str, Any] = {"qi": ["sex", "town"], "sensitive": ["ill", "pay", "town"]}
+    assert ps.risk(counted, **options) == ps.risk(source, **options)
 
 
 @given(seed=SEEDS)

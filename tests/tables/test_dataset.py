@@ -147,9 +147,9 @@ def test_all_differences_are_told_at_once(tmp_path: Path) -> None:
     parquet(tmp_path / "c.parquet", n=[1], sox=["f"])
     with pytest.raises(TableError) as caught:
         open_table(tmp_path)
-    stated = [str(problem) for problem in caught.value.problems]
-    assert stated[0] == "b.parquet: its columns differ from those of a.parquet: column 'n' is string, not int64"
-    assert stated[1].startswith(
+    problems = [str(problem) for problem in caught.value.problems]
+    assert problems[0] == "b.parquet: its columns differ from those of a.parquet: column 'n' is string, not int64"
+    assert problems[1].startswith(
         "c.parquet: its columns differ from those of a.parquet: no column 'sex'; an extra column 'sox'\n  hint:"
     )
     for number in range(30):

@@ -46,7 +46,7 @@ def test_a_release_asks_how_dates_are_written(policy: str, tmp_path: Path) -> No
         with pytest.raises(TableError, match=r"20 values cannot be read as date(.|\n)*dates: dd.mm.yyyy") as caught:
             ps.anonymize(file, ps.Policy.loads(policy))
         assert "01/02/2020" not in str(caught.value)
-        stated = ps.Policy.loads(policy + "table: {dates: mm/dd/yyyy}\n")
-        release = ps.anonymize(file, stated)
+        rules = ps.Policy.loads(policy + "table: {dates: mm/dd/yyyy}\n")
+        release = ps.anonymize(file, rules)
     shown = {str(value) for batch in release.batches(["day"]) for value in batch.column(0).to_pylist()}
     assert shown in ({"2020-01-02", "2020-02-03"}, {"2020-01", "2020-02"})

@@ -259,8 +259,8 @@ DAMAGES = [deleted, renamed, swapped, truncated, emptied, doubled, added_below, 
 
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_damage_is_noticed_and_named(copied: Path, damage: Callable[[Path], str]) -> None:
-    stated = damage(copied / "data")
-    with pytest.raises(ReleaseError, match=stated):
+    message = damage(copied / "data")
+    with pytest.raises(ReleaseError, match=message):
         ps.Release.open(copied)
 
 
@@ -297,7 +297,7 @@ def names(file: str) -> Callable[[dict], None]:
 
 
 @pytest.mark.parametrize(
-    ("change", "stated"),
+    ("change", "message"),
     [
         (names("../people.csv"), r"data.files\[0\].file"),
         (names("data/../../people.csv"), r"data.files\[0\].file"),
@@ -314,9 +314,9 @@ def names(file: str) -> Callable[[dict], None]:
         (lambda document: document.update(format=2), "format 2 has no such columns or files"),
     ],
 )
-def test_forged_lists_of_files(copied: Path, change: Callable[[dict], None], stated: str) -> None:
+def test_forged_lists_of_files(copied: Path, change: Callable[[dict], None], message: str) -> None:
     forged(copied, change)
-    with pytest.raises(ReleaseError, match=stated):
+    with pytest.raises(ReleaseError, match=message):
         ps.Release.open(copied)
 
 
@@ -417,7 +417,7 @@ def test_memory(work: Path, tmp_path: Path, memory: str | int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("memory", "stated"),
+    ("memory", "message"),
     [
         ("100MB", "--memory 504MB"),
         (0, "--memory 504MB"),
@@ -426,8 +426,8 @@ def test_memory(work: Path, tmp_path: Path, memory: str | int) -> None:
         (True, "such as"),
     ],
 )
-def test_memory_that_cannot_be_kept_to(work: Path, memory: str | int, stated: str) -> None:
-    with pytest.raises(QuestionError, match=f"memory: (.|\n)*{stated}"):
+def test_memory_that_cannot_be_kept_to(work: Path, memory: str | int, message: str) -> None:
+    with pytest.raises(QuestionError, match=f"memory: (.|\n)*{message}"):
         ps.anonymize(work / "people.csv", POLICY, memory=memory)
 
 

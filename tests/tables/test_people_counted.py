@@ -71,7 +71,7 @@ def recoded(frame: pl.DataFrame, rules: ps.Policy) -> pl.DataFrame:
     return pl.concat([pl.DataFrame(pl.from_arrow(batch)) for batch in made.source.batches()])
 
 
-class Stated:
+class ByPeople:
     """A plain count: for each class its people, and for each value of it the people who have it."""
 
     def __init__(self, rows: pl.DataFrame, keys: tuple[str, ...] = KEYS) -> None:
@@ -153,20 +153,20 @@ models:
 @given(rows=st.integers(1, 3), seed=seeds)
 def test_a_table_with_a_key_is_checked_by_people(rows: int, seed: int, tmp_path: Path) -> None:
     frame = visits(60, rows, seed).with_columns(pl.col("age") // 40, zip=pl.lit("1"))
-    stated = Stated(frame)
+    people = ByPeople(frame)
     file = tmp_path / "visits.csv"
     frame.write_csv(file)
     for data in (frame, file):
         found = {verdict.model: verdict for verdict in ps.verify(data, ps.Policy.loads(CHECKED)).verdicts}
         assert {verdict.counts for verdict in found.values()} == {"people"}
-        assert found["k-anonymity"].worst == stated.fewest
-        assert found["distinct-diversity"].worst == min(len(held) for _, held in stated.shares())
-        assert found["frequency-diversity"].worst == pytest.approx(1 / stated.largest_share)
-        assert found["alpha-k-anonymity"].worst == pytest.approx(stated.largest_share)
-        assert found["entropy-diversity"].worst == pytest.approx(stated.effective)
-        assert found["closeness"].worst == pytest.approx(stated.distance)
-        assert found["beta-likeness"].worst == pytest.approx(stated.gain)
-        heads = [(held.most_common(1)[0][1], sum(held.values())) for _, held in stated.shares()]
+        assert found["k-anonymity"].worst == people.fewest
+        assert found["distinct-diversity"].worst == min(len(held) for _, held in people.shares())
+        assert found["frequency-diversity"].worst == pytest.approx(1 / people.largest_share)
+        assert found["alpha-k-anonymity"].worst == pytest.approx(people.largest_share)
+        assert found["entropy-diversity"].worst == pytest.approx(people.effective)
+        assert found["closeness"].worst == pytest.approx(people.distance)
+        assert found["beta-likeness"].worst == pytest.approx(people.gain)
+        heads = [(held.most_common(1)[0][1], sum(held.values())) for _, held in people.shares()]
         ratios = [head / (whole - head) if whole > head else math.inf for head, whole in heads]
         assert found["recursive-diversity"].worst == pytest.approx(max(ratios))
 
@@ -233,17 +233,17 @@ def test_classes_hold_enough_people(method: str) -> None:
     """By rows, classes of two people with two visits each passed for classes of four."""
     frame = visits()
     k, l = "{k-anonymity: {k: 4}}", "{distinct-diversity: {l: 2}}"
-    by_rows = Stated(recoded(frame, policy(f"{k}, {l}", method, "")))
+    by_rows = ByPeople(recoded(frame, policy(f"{k}, {l}", method, "")))
     assert by_rows.fewest < 4
-    assert Stated(recoded(frame, policy(f"{k}, {l}", method))).fewest >= 4
-    assert Stated(recoded(frame, policy(f"{k}, {{frequency-diversity: {{l: 2}}}}", method))).largest_share <= 0.5
-    assert Stated(recoded(frame, policy(f"{k}, {l}, {{closeness: {{t: 0.35}}}}", method))).distance <= 0.35 + 1e-12
-    assert Stated(recoded(frame, policy(f"{k}, {l}, {{beta-likeness: {{beta: 1.5}}}}", method))).gain <= 1.5 + 1e-12
+    assert ByPeople(recoded(frame, policy(f"{k}, {l}", method))).fewest >= 4
+    assert ByPeople(recoded(frame, policy(f"{k}, {{frequency-diversity: {{l: 2}}}}", method))).largest_share <= 0.5
+    assert ByPeople(recoded(frame, policy(f"{k}, {l}, {{closeness: {{t: 0.35}}}}", method))).distance <= 0.35 + 1e-12
+    assert ByPeople(recoded(frame, policy(f"{k}, {l}, {{beta-likeness: {{beta: 1.5}}}}", method))).gain <= 1.5 + 1e-12
 
 
 def test_the_relaxed_mode_counts_people_too() -> None:
     rows = recoded(visits(), policy("{k-anonymity: {k: 4}}, {distinct-diversity: {l: 2}}", "mondrian: {mode: relaxed}"))
-    assert Stated(rows).fewest >= 4
+    assert ByPeople(rows).fewest >= 4
     shares = policy("{k-anonymity: {k: 4}}, {frequency-diversity: {l: 2}}", "mondrian: {mode: relaxed}")
     with pytest.raises(PolicyError, match="look like one class"):
         recoded(visits(), shares)
@@ -253,7 +253,7 @@ def test_rules_keep_people_together() -> None:
     rules = """{k-anonymity: {k: 4}}, {distinct-diversity: {l: 2}},
       {semantic-rules: {rules: [{never-all: {ill: [a, b]}}]}}"""
     start = "rules: {start: {full-domain: {suppression: 0.05}}, actions: [merge, suppress-records]}"
-    assert Stated(recoded(visits(), policy(rules, start))).fewest >= 4
+    assert ByPeople(recoded(visits(), policy(rules, start))).fewest >= 4
 
 
 @pytest.mark.parametrize("method", ["anatomy: {l: 2}", "buckets: {l: 2, d: 1}"])
@@ -351,21 +351,21 @@ def test_a_draft_says_rows_where_it_does_not_know_people() -> None:
 @given(seeds)
 def test_risk_counts_people_where_a_column_names_them(seed: int) -> None:
     frame = visits(80, 2, seed).with_columns(pl.col("age") // 20, zip=pl.lit("1"))
-    stated = Stated(frame)
+    reference = ByPeople(frame)
     found = ps.risk(frame, qi=list(KEYS), sensitive="ill", person="pid")
-    sizes = [len(people) for people in stated.people.values()]
-    alone = set().union(*(people for people in stated.people.values() if len(people) == 1))
+    sizes = [len(people) for people in reference.people.values()]
+    alone = set().union(*(people for people in reference.people.values() if len(people) == 1))
     assert (found.k, found.unique, found.people, found.records) == (
         min(sizes),
         len(alone),
-        len(stated.all),
+        len(reference.all),
         frame.height,
     )
     assert found.marketer_risk == pytest.approx(len(sizes) / sum(sizes))
     assert found.prosecutor_risk == pytest.approx(1 / min(sizes))
-    assert found.sensitive[0].largest_share == pytest.approx(stated.largest_share)
-    assert found.sensitive[0].t_equal == pytest.approx(stated.distance)
-    assert found.l == min(len(held) for _, held in stated.shares())
+    assert found.sensitive[0].largest_share == pytest.approx(reference.largest_share)
+    assert found.sensitive[0].t_equal == pytest.approx(reference.distance)
+    assert found.l == min(len(held) for _, held in reference.shares())
     assert type(found).from_dict(found.to_dict()).people == found.people
     rows = ps.risk(frame, qi=list(KEYS), sensitive="ill")
     assert rows.k == min(frame.group_by(KEYS).len()["len"])

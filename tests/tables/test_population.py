@@ -175,10 +175,10 @@ def test_the_reference_of_a_policy_is_read_and_not_published(tmp_path: Path) -> 
     assert alone.returncode == 1
     assert "--population" in alone.stdout
     assert "reference=" not in alone.stdout
-    stated = polyseme(
+    result = polyseme(
         "plan", "policy.yaml", "--data", "table.csv", "--population", "people.csv", "--json", cwd=tmp_path
     )
-    assert json.loads(stated.stdout)["method"]["feasible"]
+    assert json.loads(result.stdout)["method"]["feasible"]
     found = json.loads(polyseme("attack", "release", "--population", "people.csv", "--json", cwd=tmp_path).stdout)
     journalist = next(one for one in found["findings"] if one["attack"] == "linkage-journalist")
     assert journalist["bound"] == pytest.approx(1 / 9)

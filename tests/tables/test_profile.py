@@ -193,10 +193,10 @@ def test_a_profile_gives_back_the_table(data: st.DataObject, rows: int, batch: i
     table.table = pa.table(columns)
     known = Profile(table, most)
     for _ in range(3):
-        requested = data.draw(st.lists(st.sampled_from(list(CELLS)), min_size=1, unique=True))
-        there = [batch.select(requested) for batch in table.table.select(requested).to_batches(max_chunksize=batch)]
-        assert [_bits(batch) for batch in known.batches(requested)] == [_bits(batch) for batch in there]
-        first = known.head(requested)
+        names = data.draw(st.lists(st.sampled_from(list(CELLS)), min_size=1, unique=True))
+        there = [batch.select(names) for batch in table.table.select(names).to_batches(max_chunksize=batch)]
+        assert [_bits(batch) for batch in known.batches(names)] == [_bits(batch) for batch in there]
+        first = known.head(names)
         assert (first is None) is (not there)
         assert first is None or _bits(first) == _bits(there[0])
     assert known.count() == known.rows == rows

@@ -77,7 +77,7 @@ def policy(rng: np.random.Generator) -> str:
     return "\n".join([*lines, *(["record-key: pid"] if rng.random() < 0.6 else [])]) + "\n"
 
 
-def stated(seed: int) -> tuple[ps.Policy, pl.DataFrame]:
+def case_of(seed: int) -> tuple[ps.Policy, pl.DataFrame]:
     rng = np.random.default_rng(seed)
     frame = table(rng)
     while True:
@@ -114,7 +114,7 @@ def test_what_a_plan_allows_is_published_with_the_same_numbers(examples: int) ->
     @settings(max_examples=examples)
     @given(seeds)
     def check(seed: int) -> None:
-        rules, frame = stated(seed)
+        rules, frame = case_of(seed)
         plan, release = planned(frame, rules), published(frame, rules)
         assert (plan is None) == (release is None)
         answers[plan is not None] += 1
@@ -144,7 +144,7 @@ def test_everybody_who_speaks_of_classes_means_the_same(tmp_path: Path) -> None:
     @settings(max_examples=20)
     @given(seeds)
     def check(seed: int) -> None:
-        rules, frame = stated(seed)
+        rules, frame = case_of(seed)
         release = published(frame, rules, accept_risk=True)
         if release is None or release.manifest.grouped or not len(release.manifest.links):
             return
@@ -186,7 +186,7 @@ def test_people_that_a_release_claims_are_those_of_its_original() -> None:
     @given(seeds)
     def check(seed: int) -> None:
         nonlocal compared
-        rules, frame = stated(seed)
+        rules, frame = case_of(seed)
         if rules.record_key is None or not rules.models or "relaxed" in str(rules.grouping):
             return
         release = published(frame, rules)

@@ -234,11 +234,11 @@ def test_the_commands(tmp_path: Path) -> None:
     assert "patients" in shown.output
     document = json.loads(run(cli, ["ledger", "show", file, "--json"]).output)
     assert document["exposures"][0]["draws"] == 1
-    requested = ["anonymize", str(tmp_path / "policy.yaml"), str(tmp_path / "people.csv"), "--out", str(tmp_path / "b")]
-    refused = run(cli, [*requested, "--ledger", file])
+    command = ["anonymize", str(tmp_path / "policy.yaml"), str(tmp_path / "people.csv"), "--out", str(tmp_path / "b")]
+    refused = run(cli, [*command, "--ledger", file])
     assert isinstance(refused.exception, ps.RiskError)
     assert not (tmp_path / "b").exists()
-    assert run(cli, [*requested, "--ledger", file, "--accept-risk"]).exit_code == 0
+    assert run(cli, [*command, "--ledger", file, "--accept-risk"]).exit_code == 0
     assert "yes" in run(cli, ["ledger", "show", file]).output
 
 

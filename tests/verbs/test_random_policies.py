@@ -59,7 +59,7 @@ def exists(case: Case, allowed: list[int], l: int) -> bool:
 
 
 def check_channel(case: Case, allowed: list[int], mechanism: Mechanism) -> np.ndarray:
-    """The channel of a stratum is the one of the definition; returned as it is stated."""
+    """The channel of a stratum is the one of the definition; returned as it is declared."""
     sets, l, p = case.sets(allowed, mechanism.l), mechanism.l, mechanism.p
     listed, channel = mechanism.channel()
     assert [tuple(row) for row in listed.tolist()] == sets, "other valid sets"
@@ -86,8 +86,8 @@ def check_posteriors(case: Case, allowed: list[int], mechanism: Mechanism, chann
     joint = channel * case.pi(allowed)[:, None]
     seen = joint.sum(axis=0) > 1e-12
     posterior = joint[:, seen] / joint[:, seen].sum(axis=0)
-    stated = mechanism.worst_posterior(case.pi(allowed))
-    assert stated == pytest.approx(posterior.max(), rel=1e-6)
+    declared = mechanism.worst_posterior(case.pi(allowed))
+    assert declared == pytest.approx(posterior.max(), rel=1e-6)
     if case.design == "balanced" and mechanism.p == 1.0:
         member = membership(case.sets(allowed, mechanism.l), len(allowed))[:, seen]
         np.testing.assert_allclose(posterior, member / mechanism.l, atol=1e-6)

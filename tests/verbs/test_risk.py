@@ -219,9 +219,9 @@ def test_columns_are_guessed_as_init_does() -> None:
     assert roles["empty"][0] == "insensitive"
     assert "published" not in str(roles)
     assert "name it with --sensitive" in str(found)
-    requested = ps.risk(frame, sensitive=["sex"])
-    assert requested.quasi_identifiers == ("height",)
-    assert requested.sensitive[0].known == ("height",)
+    given = ps.risk(frame, sensitive=["sex"])
+    assert given.quasi_identifiers == ("height",)
+    assert given.sensitive[0].known == ("height",)
     assert not ps.risk(frame, qi=["sex"]).choices
 
 

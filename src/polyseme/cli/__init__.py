@@ -18,13 +18,14 @@ from typing import NoReturn
 import click
 
 from polyseme.cli.progress import Interruption
-from polyseme.kernel.errors import Cancelled, InvalidInput, PolysemeError
+from polyseme.kernel.errors import Cancelled, InternalError, InvalidInput, PolysemeError
 from polyseme.kernel.work import working
 
 __all__ = ["COMMANDS", "cli", "main"]
 
 COMMANDS = {
     "init": "Look at a table and draft a policy for it.",
+    "policy": "Change one place of a policy and keep every other byte.",
     "plan": "Show the risk and the error of a policy before you publish.",
     "anonymize": "Publish a table as a release.",
     "verify": "Check every promise of a release, or of any table.",
@@ -56,6 +57,8 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in COMMANDS:
             return None
+        if name == "completion":
+            return completion
         command = importlib.import_module(f"polyseme.cli.{name}").command
         if not isinstance(command, click.Command):
             raise TypeError(f"polyseme.cli.{name} has no command")
@@ -105,6 +108,23 @@ def cli(context: click.Context, verbose: int, progress: str) -> None:
         from polyseme.cli.progress import ProgressLines
 
         context.with_resource(working(progress=ProgressLines()))
+
+
+@click.command("completion")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print the completion script for SHELL.
+
+    \b
+    Example:
+      polyseme completion bash >> ~/.bashrc
+    """
+    from click.shell_completion import get_completion_class
+
+    kind = get_completion_class(shell)
+    if kind is None:
+        raise InternalError(f"no completion for {shell}")
+    click.echo(kind(cli, {}, "polyseme", "_POLYSEME_COMPLETE").source())
 
 
 def _log_to_terminal(context: click.Context, level: int) -> None:

@@ -327,7 +327,7 @@ def column_lines(release: Release, policy: Policy, columns: Sequence[str]) -> li
 def _explained(file: Path, force: bool) -> Callable[[Explanation], None]:
     """Shows an explanation on standard error, or writes it into a file."""
 
-    def stated(explanation: Explanation) -> None:
+    def show(explanation: Explanation) -> None:
         if str(file) == "-":
             say(str(explanation), err=True)
         else:
@@ -335,4 +335,4 @@ def _explained(file: Path, force: bool) -> Callable[[Explanation], None]:
 
             write_text(explanation.to_csv(), file, force, is_explanation)
 
-    return stated
+    return show

@@ -85,11 +85,11 @@ def serve(address: str, host: str, port: int, admin_port: int, rate: float, gate
     from polyseme.collection.server.listeners import Listening, serve
     from polyseme.collection.telemetry import log_lines
 
-    def stated(listening: Listening) -> None:
+    def show_addresses(listening: Listening) -> None:
         click.echo(f"Takes reports at {listening.public}; admin listener at {listening.admin}", err=True)
 
     log_lines()
-    serve(address, host, port, admin_port, rate, read_gateway(gateway) if gateway is not None else None, stated)
+    serve(address, host, port, admin_port, rate, read_gateway(gateway) if gateway is not None else None, show_addresses)
 
 
 @command.command("open")

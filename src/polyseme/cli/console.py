@@ -238,9 +238,9 @@ def show_values_option(command: Command) -> Command:
             raise
 
     text = "Also list the values that a problem is about, on a terminal only; they are values of your table."
-    requested = click.option("--show-values", is_flag=True, help=text)
+    show_values = click.option("--show-values", is_flag=True, help=text)
     text = "List them even if the output is not a terminal."
-    return requested(click.option("--force-show-values", is_flag=True, help=text)(cast("Command", shown)))
+    return show_values(click.option("--force-show-values", is_flag=True, help=text)(cast("Command", shown)))
 
 
 def _require_watcher() -> None:
@@ -342,9 +342,9 @@ _PIPE_WIDTH = 120
 
 def screen_width(stream: IO[str]) -> int | None:
     """The width of the terminal, or COLUMNS; None in a pipe or a file, where nothing is wrapped."""
-    requested = os.environ.get("COLUMNS", "")
-    if requested.isdigit() and int(requested):
-        return int(requested)
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdigit() and int(columns):
+        return int(columns)
     try:
         return os.get_terminal_size(stream.fileno()).columns or None
     except (OSError, ValueError):

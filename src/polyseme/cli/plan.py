@@ -99,12 +99,12 @@ def command(
     if chart and not grid:
         raise PolicyError("no attribute has a distance, so there is no grid to draw", "leave --chart out")
     if as_json:
-        requested = {
+        extras = {
             "frontier": {name: [asdict(setting) for setting in settings] for name, settings in grid.items()},
             "tradeoff": {name: [one.to_dict() for one in settings] for name, settings in tried.items()},
             "advice": [one.to_dict() for one in advice],
         }
-        print_json({**made.to_dict(), **{name: entry for name, entry in requested.items() if entry}})
+        print_json({**made.to_dict(), **{name: entry for name, entry in extras.items() if entry}})
     else:
         from polyseme.results.views.terminal import advice_view, frontier_view, tradeoff_view
 

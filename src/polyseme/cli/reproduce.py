@@ -100,14 +100,14 @@ class _Lines:
     def __init__(self, total: float) -> None:
         import time
 
-        self._total, self._done, self._stated = total, 0.0, 0
+        self._total, self._done, self._shown = total, 0.0, 0
         self._clock, self._begin = time.monotonic, time.monotonic()
 
     def __call__(self, seconds: float) -> None:
         self._done += seconds
         tenth = int(10 * self._done / self._total) if self._total else 10
-        if tenth > self._stated:
-            self._stated = tenth
+        if tenth > self._shown:
+            self._shown = tenth
             passed = self._clock() - self._begin
             left = passed * max(self._total - self._done, 0.0) / self._done
             click.echo(f"  {10 * tenth:3d}% in {_clock(passed)}, about {_clock(left)} left", err=True)

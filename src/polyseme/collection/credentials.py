@@ -372,8 +372,8 @@ class Issuer:
 
     def answer(self, method: str, path: str, media_type: str, body: bytes) -> Response:
         """Answer a request for a token."""
-        requested = _PATH.fullmatch(path)
-        if requested is None or requested[1] != self.campaign:
+        matched = _PATH.fullmatch(path)
+        if matched is None or matched[1] != self.campaign:
             return _problem(404, "No tokens are issued here for such a campaign")
         if method != "POST":
             return _problem(405, "Tokens are asked for by POST")

@@ -217,10 +217,10 @@ def with_gateway(application: Application, gateway: Gateway) -> Application:
     keys = Response(200, (("content-type", KEYS_TYPE), ("cache-control", "no-store")), gateway.configurations())
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-        requested = (scope.get("method"), scope.get("path")) if scope["type"] == "http" else None
-        if requested == ("GET", KEYS_PATH):
+        target = (scope.get("method"), scope.get("path")) if scope["type"] == "http" else None
+        if target == ("GET", KEYS_PATH):
             await _sent(send, keys)
-        elif requested == ("POST", GATEWAY_PATH):
+        elif target == ("POST", GATEWAY_PATH):
             await _sent(send, await _through(application, gateway, scope, receive))
         else:
             await application(scope, receive, send)
@@ -246,11 +246,11 @@ async def _through(application: Application, gateway: Gateway, scope: Scope, rec
         opened = gateway.opened(body)
     except ChannelError:
         return _problem(400, "about:blank", "The request cannot be opened")
-    answer = await _requested(application, opened.request, scope)
+    answer = await _forwarded(application, opened.request, scope)
     return Response(200, (("content-type", RESPONSE_TYPE), ("cache-control", "no-store")), opened.sealed(answer))
 
 
-async def _requested(application: Application, request: Request, outer: Scope) -> Response:
+async def _forwarded(application: Application, request: Request, outer: Scope) -> Response:
     """What the application answers to an inner request."""
     path, _, query = request.path.partition("?")
     if not _PATH.fullmatch(path):

@@ -116,11 +116,11 @@ def standing(store: Store, campaign: str) -> Standing:
     """How far one campaign has come."""
     kept = store.campaign(campaign)
     survey = Survey.read(kept.document)
-    requested = survey.settings
+    settings = survey.settings
     counts = store.counts(campaign)
     name = survey.campaign.name
     return Standing(
-        kept.id, name, kept.state, requested.minimum, requested.planned, requested.tokens, requested.wave, counts
+        kept.id, name, kept.state, settings.minimum, settings.planned, settings.tokens, settings.wave, counts
     )
 
 

@@ -224,15 +224,15 @@ def _incomes(age: Ints, woman: Bools, random: np.random.Generator) -> Floats:
 
 def _planned(made: AttributePlan) -> Iterator[str]:
     """The setting and its risk for two attackers: with the decoys' prior, and with statistics."""
-    choice, stated = made.choice, made.learner
-    if stated is None or stated.learned is None or stated.promised is None or stated.learner is None:
+    choice, attackers = made.choice, made.learner
+    if attackers is None or attackers.learned is None or attackers.promised is None or attackers.learner is None:
         raise ValueError(made.obstacle)
-    known = stated.learned
+    known = attackers.learned
     yield f"Plan        {choice.l} candidates, at least {choice.d:g} classes apart; a balanced design by sex and age"
     yield f"            an attacker with the prior of the decoys is right with at most 1/{choice.l}, whatever the set"
     yield (
         f"            an attacker with the statistics is right in {percent(known.after)} of cases (promised: at most "
-        f"{percent(stated.learner)}), without the release in {percent(known.before)}"
+        f"{percent(attackers.learner)}), without the release in {percent(known.before)}"
     )
 
 

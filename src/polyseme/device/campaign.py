@@ -243,12 +243,12 @@ def _protected(fields: Fields, opened: Sequence[Open], domains: Mapping[str, Seq
     promises.only(*domains)
     sizes = {item.name: len(item.labels) for item in opened}
     questions = fields.given.get("questions")
-    requested = questions if isinstance(questions, Mapping) else {}
+    mapping = questions if isinstance(questions, Mapping) else {}
     found = [
         _protected_column(name, labels, sampling.inner(name), promises.inner(name), sizes)
         for name, labels in domains.items()
     ]
-    return tuple(replace(column, source=_source(requested.get(column.name))) for column in found)
+    return tuple(replace(column, source=_source(mapping.get(column.name))) for column in found)
 
 
 def _source(question: object) -> Mapping[str, str] | None:

@@ -61,10 +61,10 @@ class Transport(Protocol):
 
 def transport_of(campaign: Campaign) -> Transport:
     """The transport of a campaign's reports: through its relay where it names one, else direct."""
-    requested = campaign.collection
-    if requested.relay is None:
+    settings = campaign.collection
+    if settings.relay is None:
         return Direct()
-    return Relayed(requested.relay, from_text(requested.gateway or ""), requested.size)
+    return Relayed(settings.relay, from_text(settings.gateway or ""), settings.size)
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):

@@ -17,7 +17,7 @@ Whatever an attacker expects, a set changes the odds between two of its values u
 
 so the largest such factor bounds what the set adds for every prior, also for one that the document does not declare.
 
-The settings of a campaign are also stated in plain words, for the page and for the report. A respondent reads these
+A campaign also says its settings in plain words, on the page and in the report. A respondent reads these
 sentences before anything is sent, an analyst reads them in the report. They say what is not protected as plainly as
 what is; `docs/collection/threats.md` holds them with the reasons.
 """
@@ -38,8 +38,8 @@ __all__ = [
     "LEAST_SHARE",
     "ODDS_WITH_CONSENT",
     "REPORTED",
+    "RESPONDENT_TEXTS",
     "SLACK",
-    "STATED",
     "Channel",
     "Label",
     "Member",
@@ -48,7 +48,7 @@ __all__ = [
     "channel_of",
     "largest_odds",
     "reported",
-    "stated",
+    "respondent_texts",
     "worst_posterior",
 ]
 
@@ -189,7 +189,7 @@ def _least(member: Member) -> float:
 Channel = Literal["direct", "relay"]
 OnePerPerson = Literal["none", "invitation", "blind-rsa"]
 
-STATED: dict[str, dict[str, str]] = {
+RESPONDENT_TEXTS: dict[str, dict[str, str]] = {
     "direct": {
         "en": "Your answer goes straight to the collector, which sees the internet address it comes from. "
         "It promises not to keep it; your device cannot check that.",
@@ -235,12 +235,12 @@ REPORTED = {
 """What a reader of the report reads, by setting."""
 
 
-def stated(tokens: str, relay: str | None, language: str) -> list[str]:
+def respondent_texts(tokens: str, relay: str | None, language: str) -> list[str]:
     """What a respondent reads about the way an answer takes and how often it counts.
 
     English where unknown.
     """
-    texts = [STATED[channel_of(relay)], STATED[_known(tokens)]]
+    texts = [RESPONDENT_TEXTS[channel_of(relay)], RESPONDENT_TEXTS[_known(tokens)]]
     return [text.get(language, text["en"]) for text in texts]
 
 

@@ -34,7 +34,7 @@ from polyseme.device.protected import Protected
 from polyseme.device.reports import Report
 from polyseme.kernel.errors import CampaignError, Problem
 
-__all__ = ["LONGEST_WAIT", "Queue", "Queued", "Requested", "requested_by"]
+__all__ = ["LONGEST_WAIT", "Question", "Queue", "Queued", "questions_of"]
 
 _KEPT = 64
 """Hashes of a sketch."""
@@ -43,7 +43,7 @@ _FEW = 5
 
 
 @dataclass(frozen=True)
-class Requested:
+class Question:
     """A question for which a set was sent.
 
     labels  the smallest hashes of its labels, ascending
@@ -54,11 +54,11 @@ class Requested:
     labels: tuple[str, ...]
     drawn: str
 
-    def adds_to(self, earlier: Requested) -> bool:
+    def adds_to(self, earlier: Question) -> bool:
         """Whether a set for this question could be intersected with one for an earlier question."""
         return self._same(earlier) and not (self.drawn and self.drawn == earlier.drawn)
 
-    def _same(self, other: Requested) -> bool:
+    def _same(self, other: Question) -> bool:
         if _plain(self.name) == _plain(other.name):
             return True
         smallest = sorted({*self.labels, *other.labels})[:_KEPT]
@@ -66,9 +66,9 @@ class Requested:
         return min(len(self.labels), len(other.labels)) >= _FEW and 2 * len(common) >= len(smallest)
 
 
-def requested_by(campaign: Campaign, report: Report) -> list[Requested]:
+def questions_of(campaign: Campaign, report: Report) -> list[Question]:
     """The protected questions of a report."""
-    return [Requested(column.name, _sketch(column), _drawn(campaign, column, report)) for column in campaign.protected]
+    return [Question(column.name, _sketch(column), _drawn(campaign, column, report)) for column in campaign.protected]
 
 
 def _sketch(column: Protected) -> tuple[str, ...]:
@@ -166,14 +166,14 @@ class Queue:
         """
         delay = SystemRandom().uniform(0.0, campaign.collection.delay) if campaign.collection.delay else 0.0
         due = (time.time() if now is None else now) + delay
-        body, requested = report.body(campaign.collection.size), requested_by(campaign, report)
+        body, questions = report.body(campaign.collection.size), questions_of(campaign, report)
         with self._writing() as connection:
             _require_allowed(connection, campaign)
-            if not again and (names := _repeats(connection, campaign.id, requested)):
+            if not again and (names := _repeats(connection, campaign.id, questions)):
                 raise CampaignError(Problem(name, _BEFORE, _AGREE) for name in names)
             connection.executemany(
                 "INSERT OR IGNORE INTO asked (campaign, name, drawn, labels) VALUES (?, ?, ?, ?)",
-                [(campaign.id, item.name, item.drawn, " ".join(item.labels)) for item in requested],
+                [(campaign.id, item.name, item.drawn, " ".join(item.labels)) for item in questions],
             )
             connection.execute(
                 "INSERT INTO reports (id, campaign, relay, body, due) VALUES (?, ?, ?, ?, ?)",
@@ -183,7 +183,7 @@ class Queue:
     def repeats(self, campaign: Campaign, report: Report) -> list[str]:
         """The columns whose sets could be intersected with those sent to other campaigns."""
         with self._writing() as connection:
-            return _repeats(connection, campaign.id, requested_by(campaign, report))
+            return _repeats(connection, campaign.id, questions_of(campaign, report))
 
     def all(self) -> list[Queued]:
         """Every report, in no order that says anything."""
@@ -242,7 +242,7 @@ def _require_allowed(connection: sqlite3.Connection, campaign: Campaign) -> None
     raise CampaignError(f"this campaign takes {times} of a device", "withdraw the earlier one to answer again")
 
 
-def _repeats(connection: sqlite3.Connection, campaign: str, requested: list[Requested]) -> list[str]:
+def _repeats(connection: sqlite3.Connection, campaign: str, questions: list[Question]) -> list[str]:
     rows = connection.execute("SELECT name, labels, drawn FROM asked WHERE campaign <> ?", (campaign,)).fetchall()
-    earlier = [Requested(name, tuple(labels.split()), drawn) for name, labels, drawn in rows]
-    return [item.name for item in requested if any(item.adds_to(one) for one in earlier)]
+    earlier = [Question(name, tuple(labels.split()), drawn) for name, labels, drawn in rows]
+    return [item.name for item in questions if any(item.adds_to(one) for one in earlier)]

@@ -167,10 +167,10 @@ class Problems:
 
     def _problem(self, key: tuple[str, str, str], count: int, source: Source | None) -> Problem:
         (column, what, hint), seen = key, self.seen.get(key)
-        where, stated = f"column '{column}'", numbered(count, what)
+        where, what_and_how_many = f"column '{column}'", numbered(count, what)
         if seen is None or source is None:
-            return Problem(where, stated, hint)
-        return Problem.in_rows(where, stated, hint, seen, source.row_numbers)
+            return Problem(where, what_and_how_many, hint)
+        return Problem.in_rows(where, what_and_how_many, hint, seen, source.row_numbers)
 
 
 @dataclass(frozen=True)

@@ -111,11 +111,11 @@ def published_tables(run: Run, folder: Path, memory: int = MEMORY_BYTES) -> Iter
                 run.cancellation.check()
                 shuffler.add(part)
         whole.fill(run)
-        with stage("write", "Writing", run.outcome.rows) as stated:
+        with stage("write", "Writing", run.outcome.rows) as progress:
             # One thread is enough: encoding the rows, in another one, takes longer.
             for table in ahead(labeled(job, piece(), whole.total.levels) for piece in shuffler.pieces()):
                 yield table
-                stated.advance(table.num_rows)
+                progress.advance(table.num_rows)
 
 
 def published_records(run: Run, folder: Path, some: Some) -> Iterator[pa.Table]:
@@ -133,14 +133,14 @@ def published_records(run: Run, folder: Path, some: Some) -> Iterator[pa.Table]:
 
 def _drawn(run: Run, drawing: _Drawing, whole: _Whole) -> Generator[pa.RecordBatch]:
     """The batches of a table as published, in its order; nothing when something is wrong."""
-    with stage("draw", "Drawing sets", run.source.about) as stated:
+    with stage("draw", "Drawing sets", run.source.about) as progress:
         for done in in_parallel(drawing.publish, ahead(_numbered(run.source.batches(run.job.needed)))):
             run.cancellation.check()
             whole.add(done)
             if done.batch is not None:
                 yield done.batch
             run.progress(done.rows)
-            stated.advance(done.rows)
+            progress.advance(done.rows)
 
 
 def _numbered(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:

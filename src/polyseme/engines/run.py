@@ -85,8 +85,7 @@ def fill(outcome: Outcome, job: Job, total: BatchTally, prints: Mapping[Print, T
     """
     people = prints[PEOPLE, ""]
     drawn, sets, groups = (
-        {name: found for (kind, name), found in prints.items() if kind == requested}
-        for requested in (DRAWS, SETS, GROUPS)
+        {name: found for (kind, name), found in prints.items() if kind == wanted} for wanted in (DRAWS, SETS, GROUPS)
     )
     outcome.records, outcome.dropped = total.records, total.dropped
     outcome.rows, outcome.fulfilled = total.records * job.rows_per_record, total.fulfilled

@@ -113,8 +113,8 @@ def promised(
 def required_of_classes(policy: Policy, resolved: Resolved) -> list[dict[str, dict[str, Any]]]:
     """The models that classes must reach; not those about values that are published as sets."""
     drawn = {item.name for item in resolved.schema.protected}
-    requested = [{model.name: dict(model.parameters)} for model in policy.models]
-    return [spec for spec in requested if not _about_any(spec, drawn)]
+    models = [{model.name: dict(model.parameters)} for model in policy.models]
+    return [spec for spec in models if not _about_any(spec, drawn)]
 
 
 def _about_any(model: Mapping[str, Any], names: Set[str]) -> bool:
@@ -180,9 +180,9 @@ def _require_people(found: Recoding, read: ReadTable, models: Sequence[Mapping[s
     if people is None or not len(people):
         return
     for model in models:
-        requested = model.get("k-map", {}).get("k", 0)
-        if people.min() < requested:
-            what = f"a class fits {people.min():,} people of the population, and k-map asks for {requested:,}"
+        required = model.get("k-map", {}).get("k", 0)
+        if people.min() < required:
+            what = f"a class fits {people.min():,} people of the population, and k-map asks for {required:,}"
             raise ImpossibleError(
                 Problem(f"$.method.{spec.name}", what, "use method: full-domain, which counts people")
             )
@@ -241,7 +241,7 @@ def unreached(method: str, broken: Sequence[Verdict]) -> ImpossibleError:
         Problem(
             f"$.method.{method}",
             f"it leaves the quasi-identifiers as they are, and cannot reach {verdict.model} "
-            f"({verdict.note or f'the worst class has {verdict.worst:.4g}, requested for is {verdict.bound:.4g}'})",
+            f"({verdict.note or f'the worst class has {verdict.worst:.4g}, required is {verdict.bound:.4g}'})",
             "remove the model, or use full-domain or mondrian",
         )
         for verdict in broken

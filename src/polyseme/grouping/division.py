@@ -293,9 +293,9 @@ def _grafted(division: Division, goal: Goal, read: ReadColumns, workers: Workers
 def _pieces(division: Division, workers: Workers, work: _Counted, finish: _Finish, records: int) -> list[_Piece]:
     """What workers say of all parts; refuses more classes than fit into memory."""
     numbers = division.numbers
-    with stage("parts", "Cutting parts", len(numbers)) as stated:
+    with stage("parts", "Cutting parts", len(numbers)) as progress:
         pieces = list(workers.finished(work, finish, len(numbers)))
-        stated.advance(len(pieces))
+        progress.advance(len(pieces))
     changed = [piece for piece in pieces if not piece.classes]
     there = sorted(piece.part for piece in pieces) == numbers.tolist()
     if changed or not there or sum(piece.records for piece in pieces) != records:

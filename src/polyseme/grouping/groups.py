@@ -159,8 +159,8 @@ class AssignedSource(Wrapped):
 
         Records that will be dropped are among them.
         """
-        requested = self.schema.names if columns is None else columns
-        if {self.dealer.attribute, self.dealer.group, *self.dealer.labels} & set(requested):
+        names = self.schema.names if columns is None else columns
+        if {self.dealer.attribute, self.dealer.group, *self.dealer.labels} & set(names):
             raise ValueError("rows cannot be counted before their groups are known")
         return self.inner.counted(columns)
 

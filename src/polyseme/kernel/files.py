@@ -201,11 +201,13 @@ def whole_file(
     cancellation: Cancellation | None = None,
     ours: Callable[[Path], bool] | None = None,
     private: bool = False,
+    mode: int | None = None,
 ) -> Iterator[Path]:
     """A temporary file that takes the place of `target` when the block ends well, else vanishes.
 
     ours     which files may be replaced; any when omitted
     private  whether only the owner may read it, also when it is whole
+    mode     its permissions, where they are known
     """
     require_place(target, overwrite, ours)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -214,7 +216,8 @@ def whole_file(
         partial.touch(mode=0o600, exist_ok=False)
         yield partial
         _require_going(cancellation)
-        partial.chmod(0o600 if private else _usual_mode(_beside(target, ".mode"), Path.touch, Path.unlink))
+        usual = 0o600 if private else mode
+        partial.chmod(_usual_mode(_beside(target, ".mode"), Path.touch, Path.unlink) if usual is None else usual)
         if overwrite:
             require_place(target, overwrite, ours)  # others may have come to the same place in the meantime
             partial.replace(target)

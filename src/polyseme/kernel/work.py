@@ -273,10 +273,10 @@ def tracked(items: Sequence[Item], name: str, label: str) -> Iterator[Item]:
     >>> list(tracked([1, 2], "counts", "Counting"))
     [1, 2]
     """
-    with stage(name, label, len(items)) as stated:
+    with stage(name, label, len(items)) as progress:
         for item in items:
             yield item
-            stated.advance()
+            progress.advance()
 
 
 def check_cancelled() -> None:
@@ -328,15 +328,15 @@ class _Listening:
     listener: Listener
     tasks: dict[int, Any] = field(default_factory=dict)
 
-    def __call__(self, stated: Progress) -> None:
-        if stated.stage == stated.verb:
+    def __call__(self, progress: Progress) -> None:
+        if progress.stage == progress.verb:
             return
-        if stated.state == "begun":
-            self.tasks[stated.number] = self.listener.begin(stated.label, stated.total)
-        elif stated.state == "going":
-            self.listener.reach(self.tasks[stated.number], stated.done)
+        if progress.state == "begun":
+            self.tasks[progress.number] = self.listener.begin(progress.label, progress.total)
+        elif progress.state == "going":
+            self.listener.reach(self.tasks[progress.number], progress.done)
         else:
-            self.listener.end(self.tasks.pop(stated.number))
+            self.listener.end(self.tasks.pop(progress.number))
 
 
 def verb(**weights: float) -> Callable[[Callable[P, R]], Callable[P, R]]:

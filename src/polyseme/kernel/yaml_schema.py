@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-__all__ = ["NotYaml", "line_of", "load"]
+__all__ = ["NotYaml", "compose", "line_of", "load", "reference_line"]
 
 MOST_REPEATED = 1_000_000
 """Nodes that aliases may add: far more than a person writes, and still read in a second or two."""
@@ -44,6 +44,27 @@ def load(text: str) -> Any:
         raise NotYaml from None
 
 
+def compose(text: str) -> yaml.Node | None:
+    """The nodes of a YAML text, with their places; raises `NotYaml` and nothing else."""
+    try:
+        node: yaml.Node | None = yaml.compose(text, Loader=_Loader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        raise NotYaml(error.problem or "", *((mark.line + 1, mark.column + 1) if mark else ())) from None
+    except (yaml.YAMLError, RecursionError, ValueError):
+        raise NotYaml from None
+    return node
+
+
+def reference_line(text: str) -> int | None:
+    """The first line, from 1, with an anchor, an alias or a merged key; None without."""
+    for token in yaml.scan(text, Loader=_Loader):
+        merged = isinstance(token, yaml.ScalarToken) and token.plain and token.value == "<<"
+        if merged or isinstance(token, yaml.AnchorToken | yaml.AliasToken):
+            return int(token.start_mark.line) + 1
+    return None
+
+
 def line_of(text: str, place: str) -> int | None:
     r"""The line, from 1, of a place such as `$.attributes.age`.
 
@@ -53,8 +74,8 @@ def line_of(text: str, place: str) -> int | None:
     3
     """
     try:
-        node = yaml.compose(text, Loader=_Loader)
-    except (yaml.YAMLError, RecursionError, ValueError):
+        node = compose(text)
+    except NotYaml:
         return None
     line, rest = (node.start_mark.line if node is not None else None), place.removeprefix("$")
     while rest and node is not None:

@@ -42,12 +42,12 @@ class Anatomy:
         return planned(counts, distinct(len(counts)), parameters["l"], left_out=parameters["left-out"])
 
     def group(self, task: Task) -> Grouping:
-        values, requested = (
+        values, parameters = (
             task.data.sensitive[grouped_attribute(self.name, task.parameters, task.sensitive).name],
             task.parameters,
         )
         structure = distinct(len(values.labels))
-        return bucketize(values.codes, structure, requested["l"], task.stream, left_out=requested["left-out"])
+        return bucketize(values.codes, structure, parameters["l"], task.stream, left_out=parameters["left-out"])
 
 
 METHOD: DealingMethod = Anatomy()

@@ -37,10 +37,10 @@ class Buckets:
     ) -> tuple[Mapping[str, Mapping[str, Any]], ...]:
         attribute = grouped_attribute(self.name, parameters, sensitive)
         _require_meaning(parameters, attribute)
-        requested = {"l": parameters["l"], "attribute": attribute.name}
+        common = {"l": parameters["l"], "attribute": attribute.name}
         if parameters["e"] is not None:
-            return ({"le-diversity": {**requested, "e": parameters["e"]}},)
-        return ({"semantic-diversity": {**requested, "d": parameters["d"], "reading": "strict"}},)
+            return ({"le-diversity": {**common, "e": parameters["e"]}},)
+        return ({"semantic-diversity": {**common, "d": parameters["d"], "reading": "strict"}},)
 
     def counts(self, parameters: Mapping[str, Any]) -> bool:
         return False
@@ -51,9 +51,9 @@ class Buckets:
 
     def group(self, task: Task) -> Grouping:
         attribute = grouped_attribute(self.name, task.parameters, task.sensitive)
-        codes, requested = task.data.sensitive[attribute.name].codes, task.parameters
-        structure = _structure(requested, attribute)
-        return bucketize(codes, structure, requested["l"], task.stream, requested["algorithm"], _left_out(requested))
+        codes, parameters = task.data.sensitive[attribute.name].codes, task.parameters
+        structure = _structure(parameters, attribute)
+        return bucketize(codes, structure, parameters["l"], task.stream, parameters["algorithm"], _left_out(parameters))
 
 
 def _structure(parameters: Mapping[str, Any], attribute: Attribute) -> Structure:

@@ -84,19 +84,19 @@ class Demand:
 
     def score(self, sizes: Ints, counts: Mapping[str, Counts], population: Ints | None = None) -> Score:
         """The model's number for each class, and whether it is fine."""
-        model, requested = self.spec.model, self.spec.parameters
+        model, parameters = self.spec.model, self.spec.parameters
         if model.name == "k-anonymity":
-            return k_anonymity.score(sizes, requested["k"])
+            return k_anonymity.score(sizes, parameters["k"])
         if model.name == "k-map":
-            return k_anonymity.score_k_map(sizes if population is None else population, requested["k"])
+            return k_anonymity.score_k_map(sizes if population is None else population, parameters["k"])
         if model.name == "semantic-rules":
             return semantic_rules.score(_by_rows(counts[self.attribute]))
         assert model.score is not None  # noqa: S101 - seen to by `Goal.of`
         held = counts[self.attribute]
-        found = model.score(self._domain(held), self.background, requested)
+        found = model.score(self._domain(held), self.background, parameters)
         if held.rows is None:
             return found
-        return replace(found, fine=found.fine & model.score(self._domain(held.rows), self.background, requested).fine)
+        return replace(found, fine=found.fine & model.score(self._domain(held.rows), self.background, parameters).fine)
 
     def promising(self, counts: Mapping[str, Counts], fine: Bools, suppressing: bool) -> Bools:
         """Which classes meet a condition of all fine classes that merging preserves."""

@@ -233,7 +233,7 @@ class Model:
     check: Callable[[Counts, Background, dict[str, Any]], Verdict] | None = None
     on_sets: Callable[[PublishedSets, Background, dict[str, Any]], Verdict] | None = None
     score: Callable[[Counts, Background, dict[str, Any]], Score] | None = None
-    merging: Callable[[str, Background, dict[str, Any]], Merging] = lambda attribute, background, requested: "neither"
+    merging: Callable[[str, Background, dict[str, Any]], Merging] = lambda attribute, background, parameters: "neither"
     relaxed: Callable[[Counts, Background, dict[str, Any]], Bools] | None = None
     relative: bool = False
 

@@ -43,13 +43,13 @@ def check_models(
     >>> [verdict.holds for verdict in found]
     [True, False]
     """
-    requested = _read_all(specs)
+    parsed = _read_all(specs)
     background = background or Background()
     verdicts: list[Verdict] = []
-    about = any(spec.model.about for spec in requested)
-    named = sorted({*(sensitive if about else ()), *(spec.attribute for spec in requested if spec.attribute)})
+    about = any(spec.model.about for spec in parsed)
+    named = sorted({*(sensitive if about else ()), *(spec.attribute for spec in parsed if spec.attribute)})
     grouped: dict[tuple[str, ...], Classes] = {}
-    for spec in requested:
+    for spec in parsed:
         if spec.model.name == "semantic-rules":
             verdicts += semantic_rules.check(frame, quasi_identifiers, spec.parameters["rules"], counts)
             continue
@@ -87,16 +87,16 @@ def _check_one(
     background: Background,
     grouped: dict[tuple[str, ...], Classes],
 ) -> Verdict:
-    name, requested = spec.model.name, spec.parameters
+    name, parameters = spec.model.name, spec.parameters
     if name == "k-map":
         # Where the population is kept is no part of what was promised.
-        requested = {"k": requested["k"]}
+        parameters = {"k": parameters["k"]}
     keys = tuple(column for column in quasi_identifiers if column != attribute)
     obstacle = _obstacle(frame, keys, spec, attribute, background)
     if obstacle:
-        return unchecked(name, attribute, requested, obstacle)
+        return unchecked(name, attribute, parameters, obstacle)
     if name == "k-map" and background.reference is not None:
-        return k_anonymity.check_k_map(frame, background.reference, keys, requested["k"], counts, background.meanings)
+        return k_anonymity.check_k_map(frame, background.reference, keys, parameters["k"], counts, background.meanings)
     if attribute is not None and _holds_sets(frame, attribute):
         return _check_sets(frame, counts, spec, attribute, background)
     if keys not in grouped:
@@ -115,7 +115,7 @@ def _check_one(
             people=people,
         )
     if attribute is None:
-        return k_anonymity.check(grouped[keys], requested["k"])
+        return k_anonymity.check(grouped[keys], parameters["k"])
     return _check_counts(grouped[keys].attributes[attribute], spec, background)
 
 
@@ -148,14 +148,14 @@ def _obstacle(
 
 
 def _check_counts(counts: Counts, spec: Spec, background: Background) -> Verdict:
-    name, attribute, requested = spec.model.name, counts.attribute, spec.parameters
+    name, attribute, parameters = spec.model.name, counts.attribute, spec.parameters
     if spec.model.semantic and not counts.flaw and background.distances[attribute].size != counts.domain_size:
-        return unchecked(name, attribute, requested, "the distance and the domain of the attribute differ in size")
+        return unchecked(name, attribute, parameters, "the distance and the domain of the attribute differ in size")
     assert spec.model.check is not None  # noqa: S101 - every model about an attribute has one
     try:
-        return replace(spec.model.check(counts, background, requested), model=name)
+        return replace(spec.model.check(counts, background, parameters), model=name)
     except ImpossibleError as error:
-        return unchecked(name, attribute, requested, f"cannot be checked: {error.problems[0].what}")
+        return unchecked(name, attribute, parameters, f"cannot be checked: {error.problems[0].what}")
 
 
 def _check_sets(

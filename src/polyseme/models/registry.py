@@ -89,32 +89,32 @@ _REAL_L = Parameter("l", low=1, high=MOST, example=3)
 _K = Parameter("k", "whole", low=1, high=MOST, example=5)
 
 
-def _closeness(counts: Counts, background: Background, requested: dict[str, Any]) -> Verdict:
-    ground = ground_of(counts, background, requested["ground"])
+def _closeness(counts: Counts, background: Background, parameters: dict[str, Any]) -> Verdict:
+    ground = ground_of(counts, background, parameters["ground"])
     if ground is None:
-        return unchecked("closeness", counts.attribute, requested, "no hierarchy of the values was given")
-    verdict = replace(closeness.check(counts, requested["t"], ground), parameters=requested)
+        return unchecked("closeness", counts.attribute, parameters, "no hierarchy of the values was given")
+    verdict = replace(closeness.check(counts, parameters["t"], ground), parameters=parameters)
     undeclared = counts.attribute not in background.domains and any(isinstance(label, str) for label in counts.labels)
-    if requested["ground"] == "ordered" and undeclared and not verdict.note:
+    if parameters["ground"] == "ordered" and undeclared and not verdict.note:
         return replace(verdict, note="no order was declared (domain: [...]), so alphabetical order is used")
     return verdict
 
 
-def _semantic_sets(sets: PublishedSets, background: Background, requested: dict[str, Any]) -> Verdict:
+def _semantic_sets(sets: PublishedSets, background: Background, parameters: dict[str, Any]) -> Verdict:
     # A published set is taken at its word: strict is the only reading there is.
-    return semantic_diversity.check_sets(sets, background.distances[sets.attribute], requested["l"], requested["d"])
+    return semantic_diversity.check_sets(sets, background.distances[sets.attribute], parameters["l"], parameters["d"])
 
 
-def _closeness_score(counts: Counts, background: Background, requested: dict[str, Any]) -> Score:
-    return closeness.score(counts, requested["t"], _required_ground(counts, background, requested))
+def _closeness_score(counts: Counts, background: Background, parameters: dict[str, Any]) -> Score:
+    return closeness.score(counts, parameters["t"], _required_ground(counts, background, parameters))
 
 
-def _closeness_relaxed(counts: Counts, background: Background, requested: dict[str, Any]) -> Bools:
-    return closeness.relaxed(counts, requested["t"], _required_ground(counts, background, requested))
+def _closeness_relaxed(counts: Counts, background: Background, parameters: dict[str, Any]) -> Bools:
+    return closeness.relaxed(counts, parameters["t"], _required_ground(counts, background, parameters))
 
 
-def _required_ground(counts: Counts, background: Background, requested: dict[str, Any]) -> Ground:
-    ground = ground_of(counts, background, requested["ground"])
+def _required_ground(counts: Counts, background: Background, parameters: dict[str, Any]) -> Ground:
+    ground = ground_of(counts, background, parameters["ground"])
     if ground is None:
         raise PolicyError(
             Problem(f"hierarchies.{counts.attribute}", "no hierarchy of the values was given", "or use ground: equal")
@@ -123,33 +123,33 @@ def _required_ground(counts: Counts, background: Background, requested: dict[str
 
 
 _Answer = TypeVar("_Answer")
-_Requested: TypeAlias = Callable[[Counts, Background, dict[str, Any]], _Answer]
+_Function: TypeAlias = Callable[[Counts, Background, dict[str, Any]], _Answer]
 
 
-def _plain(function: Callable[..., _Answer]) -> _Requested[_Answer]:
-    return lambda counts, background, requested: function(counts, **requested)
+def _plain(function: Callable[..., _Answer]) -> _Function[_Answer]:
+    return lambda counts, background, parameters: function(counts, **parameters)
 
 
-def _distant(function: Callable[..., _Answer]) -> _Requested[_Answer]:
+def _distant(function: Callable[..., _Answer]) -> _Function[_Answer]:
     """For a model that needs the attribute's distance."""
-    return lambda counts, background, requested: function(counts, background.distances[counts.attribute], **requested)
+    return lambda counts, background, parameters: function(counts, background.distances[counts.attribute], **parameters)
 
 
-def _values(counts: Counts, background: Background, requested: dict[str, Any]) -> Bools:
-    return diversity.at_least(counts, requested["l"])
+def _values(counts: Counts, background: Background, parameters: dict[str, Any]) -> Bools:
+    return diversity.at_least(counts, parameters["l"])
 
 
 def _always(merging: Merging) -> Callable[[str, Background, dict[str, Any]], Merging]:
-    return lambda attribute, background, requested: merging
+    return lambda attribute, background, parameters: merging
 
 
-def _delta_merging(attribute: str, background: Background, requested: dict[str, Any]) -> Merging:
+def _delta_merging(attribute: str, background: Background, parameters: dict[str, Any]) -> Merging:
     # A value that one class lacks, and is let off, can become too rare by being diluted.
-    return "additive" if requested["absent"] == "violates" else "neither"
+    return "additive" if parameters["absent"] == "violates" else "neither"
 
 
-def _semantic_merging(attribute: str, background: Background, requested: dict[str, Any]) -> Merging:
-    return semantic_diversity.merging(background.distances.get(attribute), requested["d"], requested["reading"])
+def _semantic_merging(attribute: str, background: Background, parameters: dict[str, Any]) -> Merging:
+    return semantic_diversity.merging(background.distances.get(attribute), parameters["d"], parameters["reading"])
 
 
 _ALL = (
@@ -198,7 +198,7 @@ _ALL = (
         "diversity",
         (_L,),
         check=_plain(diversity.check_frequency),
-        on_sets=lambda sets, background, requested: diversity.check(sets, **requested),
+        on_sets=lambda sets, background, parameters: diversity.check(sets, **parameters),
         score=_plain(diversity.score_frequency),
         merging=_always("additive"),
         relaxed=_values,

@@ -199,8 +199,8 @@ def _check_rule(frame: pl.DataFrame, counts: Ints | None, quasi_identifiers: Seq
 
 def score(counts: Counts) -> Score:
     """How many records each class reveals, from counts of `OUTCOMES` for one `never-all` rule."""
-    stated, mute = (_counted(counts, outcome) for outcome in (1, 2))
-    bad = (stated > 0) & (stated + mute == counts.sizes)
+    met, mute = (_counted(counts, outcome) for outcome in (1, 2))
+    bad = (met > 0) & (met + mute == counts.sizes)
     return Score(np.where(bad, counts.sizes, 0), ~bad, 0.0, at_least=False)
 
 
@@ -253,8 +253,8 @@ def _record_verdict(rule: Rule, met: Bools, bad: Bools, counts: Ints | None) -> 
     places = tuple(Place(int(row), 1, int(row)) for row in rows[:SHOWN])
     records = _number(bad, counts)
     note = f"{records:,} records break the rule" if records else ""
-    requested = met if rule.form == "if" else np.ones_like(met)
-    return _verdict(rule, records, places, _number(requested, counts), records, note)
+    checked = met if rule.form == "if" else np.ones_like(met)
+    return _verdict(rule, records, places, _number(checked, counts), records, note)
 
 
 def _class_verdict(rule: Rule, owner: Ints, met: Bools, silent: Bools, records_of: Ints | None) -> Verdict:

@@ -210,17 +210,17 @@ def check(
     """
     problems = [
         problem
-        for attribute, requested in models.items()
-        for model, given in requested.items()
+        for attribute, wanted in models.items()
+        for model, given in wanted.items()
         for problem in _problems(f"{attribute}.{model}", model, given)
     ]
     if problems:
         raise PolicyError(problems)
     verdicts = []
-    for attribute, requested in models.items():
+    for attribute, wanted in models.items():
         known = (public or {}).get(attribute, Public())
         classes = classes_for(table, attribute, attributes, known.domain)
-        for model, given in requested.items():
+        for model, given in wanted.items():
             parameter, verify = _CHECKS[model]
             extra = (known,) if model == "closeness" else ()
             verdicts.append(verify(classes, given[parameter.name], *extra))

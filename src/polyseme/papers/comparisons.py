@@ -97,9 +97,9 @@ def pipeline_error(mechanism: Mechanism, shares: Floats, records: int) -> float:
     sets, channel = mechanism.channel()
     held = np.zeros((len(sets), mechanism.size))
     np.put_along_axis(held, sets, 1.0, axis=1)
-    stated = held @ np.linalg.inv(matrix)
-    means = channel @ stated
-    spread = channel @ stated**2 - means**2
+    weights = held @ np.linalg.inv(matrix)
+    means = channel @ weights
+    spread = channel @ weights**2 - means**2
     return float(((shares @ means - shares) ** 2 + shares @ spread / records).mean())
 
 
@@ -320,13 +320,13 @@ def _borrowed(results: Results) -> Finding:
     drops = {
         x: (row.value - lines[OTHERS][x].value, row.value - lines[OWN][x].value) for x, row in lines[UNIFORM].items()
     }
-    requested = [(other, own) for other, own in drops.values() if own > 1e-6]
+    compared = [(other, own) for other, own in drops.values() if own > 1e-6]
     words = ", ".join(
         f"({x}): {lines[UNIFORM][x].value:.3f} to {lines[OTHERS][x].value:.3f}, own prior {lines[OWN][x].value:.3f}"
         for x in drops
     )
-    held = all(other >= _MOST_OF_IT * own for other, own in requested)
-    verdict = Verdict.NOT_RUN if not requested else Verdict.REPRODUCED if held else Verdict.NOT_REPRODUCED
+    held = all(other >= _MOST_OF_IT * own for other, own in compared)
+    verdict = Verdict.NOT_RUN if not compared else Verdict.REPRODUCED if held else Verdict.NOT_REPRODUCED
     return Finding(BORROWED, verdict, f"Success of the attacker: {words}." if words else "Not run here.")
 
 

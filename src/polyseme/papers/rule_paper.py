@@ -418,11 +418,11 @@ def _larger(results: Results) -> Finding:
     return Finding(LARGEST, _larger_verdict(ratios[max(ratios)], every), text)
 
 
-def _larger_verdict(requested: Sequence[float], every: Sequence[float]) -> Verdict:
+def _larger_verdict(largest: Sequence[float], every: Sequence[float]) -> Verdict:
     """By ratios: larger in all settings, in some and smaller nowhere, or neither."""
-    if min(requested) > 1:
+    if min(largest) > 1:
         return Verdict.REPRODUCED
-    return Verdict.CORRECTED if max(requested) > 1 and min(every) >= 1 else Verdict.NOT_REPRODUCED
+    return Verdict.CORRECTED if max(largest) > 1 and min(every) >= 1 else Verdict.NOT_REPRODUCED
 
 
 def _dearer(results: Results) -> Finding:

@@ -194,9 +194,9 @@ class Policy:
         names = [item.name for item in self.protected]
         more = f", {len(names) - _NAMED} more" if len(names) > _NAMED else ""
         protected = f"protected: {', '.join(names[:_NAMED])}{more}" if names else "none protected"
-        requested = f"; models: {', '.join(model.name for model in self.models)}" if self.models else ""
+        listed = f"; models: {', '.join(model.name for model in self.models)}" if self.models else ""
         grouped = f"; method: {self.grouping.name}" if self.grouping is not None else ""
-        return f"<Policy of {len(self.attributes)} attributes, {protected}{requested}{grouped}>"
+        return f"<Policy of {len(self.attributes)} attributes, {protected}{listed}{grouped}>"
 
     def _repr_html_(self) -> str:
         from polyseme.results.views.formats import parameters
@@ -242,8 +242,8 @@ def _read(reader: Reader, folder: Folder) -> Policy:
         read_attribute(name, inner) for name, inner in reader.at("attributes", given.get("attributes", {})).items()
     ]
     joint = read_joints(reader.at("joint", given["joint"])) if "joint" in given else ()
-    requested = reader.at("method", given["method"]) if "method" in given else None
-    method, grouping = (MethodSpec(), None) if requested is None else _methods(requested)
+    named = reader.at("method", given["method"]) if "method" in given else None
+    method, grouping = (MethodSpec(), None) if named is None else _methods(named)
     policy = Policy(
         attributes=joined_attributes(attributes, joint, reader.at("joint", None)),
         models=_models(reader.at("models", given.get("models", [])), attributes, folder),
@@ -279,17 +279,17 @@ def _models(reader: Reader, attributes: Sequence[AttributePolicy], folder: Folde
                 element.problem("one model in each entry", "- {k-anonymity: {k: 5}}")
             continue
         (name, inner) = next(iter(element.items()))
-        requested = read_sources(inner, attributes, folder) if name == "semantic-rules" else inner.mapping()
+        parameters = read_sources(inner, attributes, folder) if name == "semantic-rules" else inner.mapping()
         if name != "semantic-rules":
-            _check_model(name, inner, requested)
-        models.append(ModelSpec(name, requested))
+            _check_model(name, inner, parameters)
+        models.append(ModelSpec(name, parameters))
     return tuple(models)
 
 
-def _check_model(name: str, reader: Reader, requested: Mapping[str, Any]) -> None:
+def _check_model(name: str, reader: Reader, parameters: Mapping[str, Any]) -> None:
     """Check that the model exists and accepts its parameters; rules are read with their files."""
     try:
-        read_spec({name: requested}, reader.where.removesuffix(f".{name}"))
+        read_spec({name: parameters}, reader.where.removesuffix(f".{name}"))
     except PolicyError as error:
         reader.problems.extend(error.problems)
 

@@ -139,9 +139,9 @@ def _possible(joint: JointPolicy, domains: Sequence[Domain], grid: Ints, policy:
 
 
 def _ruled_out(item: Exclusion, domains: Mapping[str, Domain], codes: Mapping[str, Ints], reader: Reader) -> Bools:
-    requested = {**item.when, item.attribute: item.values}
+    excluded = {**item.when, item.attribute: item.values}
     hits = []
-    for name, values in requested.items():
+    for name, values in excluded.items():
         labels = {label: code for code, label in enumerate(spellings(domains[name].values))}
         found = [matching(value, labels) for value in values]
         for value, places in zip(values, found):

@@ -153,17 +153,17 @@ def with_references(schema: Schema, policy: Policy, source: Source | None, reade
 
     They are published.
     """
-    requested = [
+    from_data = [
         item for item in policy.attributes if item.reference == FROM_DATA and schema[item.name].domain is not None
     ]
-    if not requested:
+    if not from_data:
         return schema
     if source is None:
-        for item in requested:
+        for item in from_data:
             reader.at(item.name, None).at("reference", None).problem("needs the table", "give it with --data")
         return schema
     counts: dict[str, Floats] = {
-        item.name: np.zeros(cast("Domain", schema[item.name].domain).size) for item in requested
+        item.name: np.zeros(cast("Domain", schema[item.name].domain).size) for item in from_data
     }
     for columns, number in kept_columns(policy, source, list(counts)):
         for name, found in counts.items():
@@ -189,11 +189,11 @@ def _with_reference(distributions: Distributions, counts: Floats) -> Distributio
 
 def with_conditional_priors(schema: Schema, policy: Policy, reader: Reader) -> Schema:
     """The schema with the priors that the policy gives by other attributes."""
-    requested = {item.name: item.prior for item in policy.attributes if isinstance(item.prior, ConditionalShares)}
+    declared = {item.name: item.prior for item in policy.attributes if isinstance(item.prior, ConditionalShares)}
     return Schema(
         tuple(
-            _with_priors(item, requested[item.name], schema, policy, reader.at(item.name, None).at("prior", None))
-            if item.name in requested and item.domain is not None
+            _with_priors(item, declared[item.name], schema, policy, reader.at(item.name, None).at("prior", None))
+            if item.name in declared and item.domain is not None
             else item
             for item in schema.attributes
         )
@@ -201,11 +201,11 @@ def with_conditional_priors(schema: Schema, policy: Policy, reader: Reader) -> S
 
 
 def _with_priors(
-    attribute: Attribute, requested: ConditionalShares, schema: Schema, policy: Policy, reader: Reader
+    attribute: Attribute, prior: ConditionalShares, schema: Schema, policy: Policy, reader: Reader
 ) -> Attribute:
     known = len(reader.problems)
-    _check_columns(requested.by, schema, reader.at("by", None))
-    numbers = _numbers(requested, attribute, policy, reader.at("release" if requested.release else "file", None))
+    _check_columns(prior.by, schema, reader.at("by", None))
+    numbers = _numbers(prior, attribute, policy, reader.at("release" if prior.release else "file", None))
     if len(reader.problems) > known:
         return attribute
     expected, everyone = attribute.distributions, sum(numbers.values(), np.zeros(1))
@@ -214,7 +214,7 @@ def _with_priors(
         distributions=replace(expected, prior=_shares(everyone)),
         conditional=tuple(
             Conditional(
-                Condition({name: (text,) for name, text in zip(requested.by, texts)}),
+                Condition({name: (text,) for name, text in zip(prior.by, texts)}),
                 Distributions(_shares(found), expected.reference, expected.reference_from_data),
                 float(found.sum() / everyone.sum()),
             )
@@ -239,25 +239,25 @@ def _check_columns(by: Sequence[str], schema: Schema, reader: Reader) -> None:
 
 
 def _numbers(
-    requested: ConditionalShares, attribute: Attribute, policy: Policy, reader: Reader
+    prior: ConditionalShares, attribute: Attribute, policy: Policy, reader: Reader
 ) -> Mapping[tuple[str, ...], Floats]:
     """The numbers of all values for each combination of `by`; no message quotes the file."""
-    if requested.rows is not None:
-        looked_up = [(number, list(cells)) for number, cells in enumerate(requested.rows, start=1)]
+    if prior.rows is not None:
+        looked_up = [(number, list(cells)) for number, cells in enumerate(prior.rows, start=1)]
         return _collected(looked_up, attribute.domain, reader) if attribute.domain is not None else {}
     try:
-        file = policy.files.file(requested.file)
+        file = policy.files.file(prior.file)
         rows = without_remarks(read_rows(file))
     except PolicyError as error:
         reader.adopt(error)
         return {}
-    width = len(requested.by) + 2
+    width = len(prior.by) + 2
     # A first line that does not end in a number is a header.
     body = rows[1:] if rows and not _is_number(rows[0][1][-1]) else rows
     wrong = [line for line, cells in body if len(cells) != width or not _is_number(cells[-1])]
     if wrong or not body:
         where = f", line {wrong[0]}" if wrong else ""
-        columns = f"{', '.join(requested.by)}, a value and a number from 0"
+        columns = f"{', '.join(prior.by)}, a value and a number from 0"
         reader.problem(f"no priors in the file '{file.name}'{where}", f"a line holds {columns}")
         return {}
     return _collected(body, attribute.domain, reader) if attribute.domain is not None else {}

@@ -74,10 +74,10 @@ def require_places(policy: Policy, source: Source) -> None:
         if item.hierarchy is None:
             continue
         rule = item.hierarchy.open(policy.files)
-        requested = (source, item.name, policy.table.missing_values, item.type)
-        if not coverage(rule, values_of(distinct_values(*requested))).complete:
+        column = (source, item.name, policy.table.missing_values, item.type)
+        if not coverage(rule, values_of(distinct_values(*column))).complete:
             # Something is wrong: look again, now row by row, so that the message can name the place.
-            problems.append(without_place(item, rule, values_of(column_values(*requested)), source))
+            problems.append(without_place(item, rule, values_of(column_values(*column)), source))
     if problems:
         raise PolicyError(problems)
 

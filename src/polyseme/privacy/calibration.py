@@ -341,7 +341,7 @@ def _for_learner(
         return replace(
             _silent(drawing, l or promises.least_size(values.size)[0], "learner", str(error)), obstacle=error
         )
-    eta, made = served.design.l, replace(known, prior=served.drawing.prior, stated=served.shares)
+    eta, made = served.design.l, replace(known, prior=served.drawing.prior, learner_prior=served.shares)
     odds, names = _odds(promises, np.array([eta]), served.drawing, made)
     mine = served.odds <= odds[0]
     choice = _explain(
@@ -445,15 +445,13 @@ def _lines(promises: Promises, outcome: Outcome, p: float, binding: str) -> list
 
 def _why(promises: Promises, outcome: Outcome) -> str:
     """Why sets have the size they have."""
-    least, requested_by = promises.least_size(outcome.known.size)
-    if requested_by and outcome.eta == least:
-        return f"as {requested_by} asks"
+    least, promise = promises.least_size(outcome.known.size)
+    if promise and outcome.eta == least:
+        return f"as {promise} asks"
     if promises.fixed_size is not None:
         return f"as {promises.fixed_size[1]} asks"
     if outcome.drawing.uniform or promises.learner is not None:
-        return "the size with the least expected error" + (
-            f" (at least {least}: {requested_by})" if requested_by else ""
-        )
+        return "the size with the least expected error" + (f" (at least {least}: {promise})" if promise else "")
     return "the smallest possible; the best size is not searched for uneven designs, but you can set one"
 
 

@@ -50,12 +50,12 @@ def refused_values(
     source: Source, attributes: Iterable[Attribute], missing_values: Sequence[str]
 ) -> tuple[Problem, ...]:
     """What is wrong with the values of protected attributes; every problem knows its rows."""
-    requested = [item for item in attributes if item.domain is not None and item.name in source.schema.names]
+    checked = [item for item in attributes if item.domain is not None and item.name in source.schema.names]
     problems, done = Problems(), 0
-    for batch in source.batches([item.name for item in requested]) if requested else ():
+    for batch in source.batches([item.name for item in checked]) if checked else ():
         rows = np.arange(done, done + batch.num_rows)
         done += batch.num_rows
-        for item in requested:
+        for item in checked:
             domain = item.domain
             if domain is None:
                 continue
@@ -172,7 +172,7 @@ class Foreseen(NamedTuple):
     """What `anonymize` will refuse, and what else should be heard."""
 
     refused: list[str]
-    stated: list[str]
+    warnings: list[str]
 
 
 def unmet_conditions(source: Source, policy: Policy, resolved: Resolved) -> Foreseen:
@@ -213,7 +213,7 @@ def disagreeing(source: Source, policy: Policy, resolved: Resolved) -> Foreseen:
             what, many = differing(item.shared_by, groups), groups.several > MOST_DIFFERING * groups.heads
             then = f"which anonymize refuses; {AGREEMENT_HINT}" if many else "each value then has a set of its own"
             if what:
-                heard = found.refused if many else found.stated
+                heard = found.refused if many else found.warnings
                 heard.append(f"$.attributes.{item.name}.shared-by: {what}, {then}.")
     return found
 
@@ -254,10 +254,10 @@ def repeated_records(job: Job, outcome: Outcome) -> list[str]:
 
 def differing_groups(job: Job, outcome: Outcome) -> list[str]:
     """Groups that do not share what they are to share."""
-    stated = ((item.name, differing(item.shared_by, outcome.shared[item.name])) for item in job.shared)
+    remarks = ((item.name, differing(item.shared_by, outcome.shared[item.name])) for item in job.shared)
     return [
         f"{name}: {what}: members who agree share a set, the others have sets of their own."
-        for name, what in stated
+        for name, what in remarks
         if what
     ]
 

@@ -57,11 +57,11 @@ class Prospect:
     @property
     def broken(self) -> tuple[Verdict, ...]:
         """Models that will not hold; one that fails either way is reported by people."""
-        stated: dict[tuple[str, str | None], Verdict] = {}
+        first: dict[tuple[str, str | None], Verdict] = {}
         for verdict in self.verdicts:
             if not verdict.holds:
-                stated.setdefault((verdict.model, verdict.attribute), verdict)
-        return tuple(stated.values())
+                first.setdefault((verdict.model, verdict.attribute), verdict)
+        return tuple(first.values())
 
     def counted(self, applied: Applied, columns: Sequence[Column]) -> Applied:
         """What a method did, with the classes that readers see: survey weights split some of them."""
@@ -81,14 +81,14 @@ def prospect(
     """
     unknown = {item.name for item in job.columns if isinstance(item, Sets | Grouped)}
     secret = [item.name for item in job.untouched if item.attribute.role.is_secret and item.name not in unknown]
-    requested = [spec for spec in models if _known(spec, unknown, secret)]
-    columns = [item for item in looked_at(job.untouched, requested) if item.name not in unknown]
+    known = [spec for spec in models if _known(spec, unknown, secret)]
+    columns = [item for item in looked_at(job.untouched, known) if item.name not in unknown]
     some = replace(job, columns=_needed(job, columns), key=None)
     rows = _read(some, source, [item.name for item in columns], strict=bool(models))
     people = rows.people if job.record_key is not None else None
-    among = population() if any("k-map" in spec for spec in requested) else None
-    verdicts = () if people is None else model_verdicts(rows.frame, columns, requested, rows.counts, people, among)
-    verdicts += model_verdicts(rows.frame, columns, requested, rows.counts, None, among)
+    among = population() if any("k-map" in spec for spec in known) else None
+    verdicts = () if people is None else model_verdicts(rows.frame, columns, known, rows.counts, people, among)
+    verdicts += model_verdicts(rows.frame, columns, known, rows.counts, None, among)
     links = [item.name for item in columns if item.attribute.role.tells_apart]
     classes = classes_of(rows.frame, links, counts=rows.counts, people=people)
     return Prospect(verdicts, classes, _claimed(classes))

@@ -131,7 +131,7 @@ class Prepared:
         policy, resolved, decided, drawing = self.policy, self.resolved, self.decided, self.drawing
         key = drawing.key(policy)
         recoded = decided.recoded if decided is not None else frozenset()
-        _require_stated_groups(resolved, recoded)
+        _require_given_groups(resolved, recoded)
         types = {
             item.name: item.type
             for item in match_columns(policy, self.table).attributes
@@ -233,7 +233,7 @@ def _group_key(resolved: Resolved, key: bytes | None, seed: int | None) -> bytes
     return (StreamKey.fresh() if seed is None else StreamKey.seeded(f"{seed} groups")).key
 
 
-def _require_stated_groups(resolved: Resolved, recoded: Collection[str]) -> None:
+def _require_given_groups(resolved: Resolved, recoded: Collection[str]) -> None:
     """Refuse groups by a column that the method changes: its labels no longer show the groups."""
     problems = [
         Problem(

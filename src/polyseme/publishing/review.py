@@ -191,9 +191,9 @@ class Review:
     def _broken(self, written: Release) -> list[Verdict]:
         """Models that fail, counted by people where known, and by rows, as every reader counts."""
         known = () if self.prospect is None else self.prospect.broken
-        stated = {(verdict.model, verdict.attribute) for verdict in known}
+        named = {(verdict.model, verdict.attribute) for verdict in known}
         rows = [verdict for verdict in self._verdicts(written) if not verdict.holds]
-        return [*known, *(verdict for verdict in rows if (verdict.model, verdict.attribute) not in stated)]
+        return [*known, *(verdict for verdict in rows if (verdict.model, verdict.attribute) not in named)]
 
     def _require_reached(self, written: Release, broken: Sequence[Verdict]) -> None:
         """Refuse groups whose models could only be checked on their rows; no risk is accepted."""
@@ -227,7 +227,7 @@ class Review:
             return []
         alone, few, whole, units = self._exposed()
         about = "about " if self.exposure.sampled else ""
-        stated = (
+        shares = (
             f"{about}{alone:,} of {whole:,} {units} ({alone / max(whole, 1):.1%}) are unique in these "
             f"values, and {about}{few:,} in all share them with at most {_SAFE - 2} others"
             if few
@@ -236,7 +236,7 @@ class Review:
         names = self.exposure.names
         said = (
             f"{_listed(names)} {'is' if len(names) == 1 else 'are'} published as in the table, value by value: "
-            f"{stated}. An attacker who knows these values of a person finds "
+            f"{shares}. An attacker who knows these values of a person finds "
             f"{'the record' if alone else 'the records'} with {self._found()}. "
         )
         if self._weight is not None:
@@ -275,7 +275,7 @@ def refused_models(broken: Sequence[Verdict], columns: Sequence[Column]) -> list
     """Why rows are not published on which models do not hold, and what can be done."""
     drawn = {item.name for item in columns if isinstance(item, Sets)}
     weight = next((item.name for item in columns if item.attribute.role is Role.WEIGHT), None)
-    hint = _HINT if weight is None else f"{_stated_by(weight)}; or drop it (role: identifier); {_HINT}"
+    hint = _HINT if weight is None else f"{_weight_hint(weight)}; or drop it (role: identifier); {_HINT}"
     return [
         Problem("$.models", _broken(verdict), _SETS_HINT if verdict.attribute in drawn else hint) for verdict in broken
     ]
@@ -285,7 +285,7 @@ def _as_it_is(column: Column) -> bool:
     return isinstance(column, AsIs) and column.attribute.role.tells_apart
 
 
-def _stated_by(weight: str) -> str:
+def _weight_hint(weight: str) -> str:
     return f"the survey weight '{weight}' tells records apart too: {_coarser(weight)}"
 
 
@@ -303,10 +303,10 @@ def _listed(names: Sequence[str]) -> str:
 def _broken(verdict: Verdict) -> str:
     """Which model does not hold, and by how much."""
     about = f" of {verdict.attribute}" if verdict.attribute else ""
-    requested = ", ".join(f"{name} = {value}" for name, value in verdict.parameters.items() if name != "attribute")
-    worst = verdict.note or f"the worst class has {verdict.worst:.4g}, asked for is {verdict.bound:.4g}"
+    parameters = ", ".join(f"{name} = {value}" for name, value in verdict.parameters.items() if name != "attribute")
+    worst = verdict.note or f"the worst class has {verdict.worst:.4g}, required is {verdict.bound:.4g}"
     worst += ", counted by people" if verdict.counts == "people" else ""
-    return f"{verdict.model}{about} ({requested}) does not hold on the rows that would be published: {worst}"
+    return f"{verdict.model}{about} ({parameters}) does not hold on the rows that would be published: {worst}"
 
 
 _REFUSED = 0.95
@@ -326,14 +326,14 @@ class SingledOut:
     """Insensitive columns that single out records: refused ones, and warnings on others."""
 
     refused: tuple[Problem, ...] = ()
-    stated: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     def require_accepted(self, accept_risk: bool) -> list[str]:
         """Warnings for the data holder; `RiskError` for columns that were not accepted."""
         if self.refused and not accept_risk:
             raise RiskError(self.refused)
         accepted = (f"{found.what}. It is published all the same, as --accept-risk says." for found in self.refused)
-        return [*accepted, *self.stated]
+        return [*accepted, *self.warnings]
 
 
 def singled_out(columns: Sequence[Column], source: Source, missing_values: tuple[str, ...]) -> SingledOut:
@@ -343,7 +343,7 @@ def singled_out(columns: Sequence[Column], source: Source, missing_values: tuple
     if head is None:
         return SingledOut()
     refused: list[Problem] = []
-    stated: list[str] = []
+    warnings: list[str] = []
     first = _alone(names, missing_values, [(head, None)])
     # Further rows only make values less rare: where few are alone in the first ones, nothing else is read.
     telling = [name for name, alone in first.items() if alone.share >= _WARNED]
@@ -351,8 +351,8 @@ def singled_out(columns: Sequence[Column], source: Source, missing_values: tuple
         if alone.identifying:
             refused.append(Problem(f"$.attributes.{name}.role", alone.in_words(name), _UNIQUE_HINT))
         elif alone.share >= _WARNED and alone.exposure.rows >= _TELLING:
-            stated.append(f"{alone.in_words(name)}. {_ADVICE}")
-    return SingledOut(tuple(refused), tuple(stated))
+            warnings.append(f"{alone.in_words(name)}. {_ADVICE}")
+    return SingledOut(tuple(refused), tuple(warnings))
 
 
 def _insensitive(column: Column) -> bool:

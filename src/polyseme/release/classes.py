@@ -106,10 +106,10 @@ def looked_at(columns: Sequence[Column], models: Sequence[Spec], keys: bool = Tr
     secret = _secret(columns)
     named = {column.name for column in columns if keys and column.attribute.role.tells_apart}
     for spec in models:
-        requested = read_spec(spec)
-        if requested.model.about:
-            named.update(secret if requested.attribute is None else [requested.attribute])
-        named.update(name for rule in requested.parameters.get("rules", ()) for name in rule.attributes)
+        parsed = read_spec(spec)
+        if parsed.model.about:
+            named.update(secret if parsed.attribute is None else [parsed.attribute])
+        named.update(name for rule in parsed.parameters.get("rules", ()) for name in rule.attributes)
     named.update(column.group for column in columns if isinstance(column, Grouped) and column.name in named)
     return [column for column in columns if column.name in named] or columns
 

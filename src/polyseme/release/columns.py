@@ -142,7 +142,7 @@ class Sets(_Published):
     def _channel(self, member: Stratum, grounds: Grounds) -> Channel:
         codes = member.allowed if member.excluded else None
         expected = member.distributions
-        known = Known(member.size, expected.prior, expected.reference, grounds, codes, expected.stated)
+        known = Known(member.size, expected.prior, expected.reference, grounds, codes, expected.learner_prior)
         return Channel(member.mechanism, known)
 
 

@@ -240,31 +240,31 @@ def _accepted(document: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _about(document: Mapping[str, Any]) -> About:
-    stated = document.get("about", {})
-    wrong = [(name, flaw) for name, text in stated.items() if (flaw := flaw_of(name, text))]
+    given = document.get("about", {})
+    wrong = [(name, flaw) for name, text in given.items() if (flaw := flaw_of(name, text))]
     if wrong:
         raise ReleaseError(Problem(f"{MANIFEST}: $.about.{name}", flaw, DAMAGED) for name, flaw in wrong)
-    return About.from_dict(stated)
+    return About.from_dict(given)
 
 
 def _collected(document: Mapping[str, Any]) -> Collected | None:
     if "collected" not in document:
         return None
-    stated = Collected.from_dict(document["collected"])
-    flaws = stated.flaws()
+    collected = Collected.from_dict(document["collected"])
+    flaws = collected.flaws()
     if flaws:
         raise ReleaseError(Problem(f"{MANIFEST}: $.collected.{key}", flaw, DAMAGED) for key, flaw in flaws.items())
-    return stated
+    return collected
 
 
 def _people(document: Mapping[str, Any]) -> People | None:
     if "people" not in document:
         return None
-    stated = People.from_dict(document["people"])
-    flaw = stated.flaw(int(document["records"]))
+    people = People.from_dict(document["people"])
+    flaw = people.flaw(int(document["records"]))
     if flaw:
         raise ReleaseError(Problem(f"{MANIFEST}: $.people", flaw, DAMAGED))
-    return stated
+    return people
 
 
 def _check_repeats(document: Mapping[str, Any]) -> None:

@@ -131,8 +131,8 @@ def _size_facts(sizes: Ints, unit: str) -> list[tuple[str, str]]:
         return []
     name = "Groups" if unit == "group" else "Classes"
     low, middle, high = (quantity(float(value)) for value in (sizes.min(), np.median(sizes), sizes.max()))
-    stated = low if low == high else f"{low} to {high}, half of them at most {middle}"
-    return [(name, count(len(sizes))), (f"Records in a {unit}", stated)]
+    sizes_text = low if low == high else f"{low} to {high}, half of them at most {middle}"
+    return [(name, count(len(sizes))), (f"Records in a {unit}", sizes_text)]
 
 
 def _people_facts(people: People | None, unit: str) -> list[tuple[str, str]]:
@@ -161,11 +161,11 @@ def _suppressed(applied: Applied, records: int) -> str:
 def _actions(applied: Applied) -> list[tuple[str, str]]:
     """What was done about classes that a rule gave away; changed values are said loudly."""
     change = applied.parameters.get("change-values")
-    stated = [(f"Classes with {action}", count(number)) for action, number in applied.actions.items()]
+    facts = [(f"Classes with {action}", count(number)) for action, number in applied.actions.items()]
     if "change-values" in applied.actions and change:
         false = f"{quantity(float(change['by']))} was added to '{change['attribute']}' in these classes"
-        stated.append(("False values", f"{false}, as the owner asked: they are not the values of the records"))
-    return stated
+        facts.append(("False values", f"{false}, as the owner asked: they are not the values of the records"))
+    return facts
 
 
 def _loss(applied: Applied) -> list[tuple[str, str]]:
@@ -375,9 +375,9 @@ def _model_line(attribute: str, models: Sequence[Mapping[str, Mapping[str, Any]]
     if attribute:
         shown = "by group" if unit == "group" else "as it is, in classes of records that look alike"
         sentences.insert(0, f"{attribute} is published {shown}.")
-    given = [(name, requested) for model in models for name, requested in model.items()]
+    given = [(name, given_to) for model in models for name, given_to in model.items()]
     named = (
-        f"{name} ({parameters({k: v for k, v in requested.items() if k != 'attribute'})})" for name, requested in given
+        f"{name} ({parameters({k: v for k, v in given_to.items() if k != 'attribute'})})" for name, given_to in given
     )
     return PromiseLine(attribute or "quasi-identifiers", " ".join(sentences), tuple(named))
 

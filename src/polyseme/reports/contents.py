@@ -392,7 +392,7 @@ class Page:
     @property
     def above(self) -> bool:
         """Whether an attacker who has learned the distribution exceeds some attribute's promise."""
-        return any(stated.above for stated in self.learners.values()) or bool(self.learned_in_groups)
+        return any(attackers.above for attackers in self.learners.values()) or bool(self.learned_in_groups)
 
     @property
     def learned_in_groups(self) -> tuple[tuple[str, float, float], ...]:

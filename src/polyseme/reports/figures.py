@@ -259,8 +259,8 @@ def _head(distribution: Distribution, index: int, top: int, between: str) -> tup
     """The name on the left and the numbers on the right, above the bar."""
     name = str(drawable(str(distribution.labels[index])))
     short = name if len(name) <= _LETTERS else f"{name[: _LETTERS - 1]}…"
-    stated = f"{count(float(distribution.estimate[index]))}{between}"
+    number = f"{count(float(distribution.estimate[index]))}{between}"
     return (
         f'<text x="0" y="{top + 13}" fill="{COLORS["ink"]}"><title>{escape(name)}</title>{escape(short)}</text>',
-        f'<text x="100%" y="{top + 13}" text-anchor="end" fill="{COLORS["muted"]}">{stated}</text>',
+        f'<text x="100%" y="{top + 13}" text-anchor="end" fill="{COLORS["muted"]}">{number}</text>',
     )

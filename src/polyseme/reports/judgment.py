@@ -57,8 +57,8 @@ def signal(page: Page) -> Signal:
 
 
 def _seeded(page: Page) -> list[str]:
-    stated = "The run used a fixed seed: an attacker who learns or guesses it can recompute every random choice."
-    return [] if page.for_publication else [stated]
+    warning = "The run used a fixed seed: an attacker who learns or guesses it can recompute every random choice."
+    return [] if page.for_publication else [warning]
 
 
 def _unchecked(page: Page) -> list[str]:
@@ -122,14 +122,14 @@ def _found_alone(found: Reidentification) -> list[str]:
 def _not_computed(risks: Sequence[ValueRisk]) -> list[str]:
     """Where the success of an attacker who knows the method, or who learns, is not known."""
     method = [risk.attribute for risk in risks if risk.method is None]
-    stated = (
+    sentences = (
         [f"How often an attacker who knows the method guesses {_all(method)} right is not known."] if method else []
     )
     learned: dict[str, list[str]] = {}
     for risk in risks:
         if not risk.learning_is_known:
             learned.setdefault(_at_most(risk), []).append(risk.attribute)
-    return stated + [
+    return sentences + [
         f"What an attacker can learn about {_all(named)} from the release is {most}." for most, named in learned.items()
     ]
 
@@ -141,10 +141,12 @@ def _at_most(risk: ValueRisk) -> str:
 def _sets_not_read(page: Page) -> list[str]:
     """Where it is not known what the sets of other attributes tell."""
     names = [
-        name for name, stated in page.learners.items() if stated.combined is not None and stated.combined.after is None
+        name
+        for name, attackers in page.learners.items()
+        if attackers.combined is not None and attackers.combined.after is None
     ]
-    stated = f"How often an attacker who reads all sets of a record guesses {_all(names)} right is not known."
-    return [stated] if names else []
+    sentence = f"How often an attacker who reads all sets of a record guesses {_all(names)} right is not known."
+    return [sentence] if names else []
 
 
 def _made_elsewhere(page: Page) -> list[str]:
@@ -160,13 +162,13 @@ def _value_risk(page: Page, name: str) -> ValueRisk:
     fact = next((fact for fact in page.facts if fact.attribute == name), None)
     if fact is None:
         return _in_classes(page, name)
-    stated = page.learners.get(name)
-    learned = None if stated is None else stated.learned
+    attackers = page.learners.get(name)
+    learned = None if attackers is None else attackers.learned
     method = None if fact.worst_posterior is None or math.isnan(fact.worst_posterior) else fact.worst_posterior
-    if stated is None or learned is None:
-        return ValueRisk(name, "set", fact.promised, method, unknown=None if stated is None else stated.unknown)
-    promised = stated.promised if stated.learner is None else stated.learner
-    beyond = stated.learner is not None and learned.surely is not None and learned.surely > stated.learner + 1e-9
+    if attackers is None or learned is None:
+        return ValueRisk(name, "set", fact.promised, method, unknown=None if attackers is None else attackers.unknown)
+    promised = attackers.promised if attackers.learner is None else attackers.learner
+    beyond = attackers.learner is not None and learned.surely is not None and learned.surely > attackers.learner + 1e-9
     return ValueRisk(
         name,
         "set",
@@ -176,9 +178,9 @@ def _value_risk(page: Page, name: str) -> ValueRisk:
         learned.after,
         learned.low,
         learned.high,
-        stated.above or beyond,
+        attackers.above or beyond,
         learned.before,
-        stated.unknown,
+        attackers.unknown,
     )
 
 

@@ -29,6 +29,7 @@ from polyseme.reports.words import (
     attack_words,
     chance,
     check_words,
+    compared_with,
     day,
     found,
     looked_at,
@@ -36,7 +37,6 @@ from polyseme.reports.words import (
     metric_written,
     moment,
     reached,
-    requested_for,
 )
 from polyseme.results.attackers import Guessers
 from polyseme.results.views import formats
@@ -74,7 +74,7 @@ def render_page(page: Page) -> str:
         questions=_questions(page),
         leaks=_leaks(page),
         learned=" ".join(filter(None, [_learned(page), *map(_learned_in_group, page.learned_in_groups)])),
-        stated={name: _sentence(stated) for name, stated in page.learners.items()},
+        learned_sentences={name: _sentence(attackers) for name, attackers in page.learners.items()},
         excesses=_excesses(page),
         infinity=math.inf,
         class_sizes=sizes_figure(page.treatment, 640, "wide"),
@@ -155,7 +155,7 @@ def is_page(file: Path) -> bool:
 
 
 def _learned(page: Page) -> str:
-    return above_sentence({name: stated.to_dict() for name, stated in page.learners.items()})
+    return above_sentence({name: attackers.to_dict() for name, attackers in page.learners.items()})
 
 
 def _learned_in_group(found: tuple[str, float, float]) -> str:
@@ -177,7 +177,7 @@ def _template() -> jinja2.Template:
         "percent": formats.percent,
         "parameters": formats.parameters,
         "yes_no": formats.yes_no,
-        "asked_for": requested_for,
+        "asked_for": compared_with,
         "attack_words": attack_words,
         "chance": chance,
         "check_words": check_words,
@@ -201,8 +201,8 @@ def _questions(page: Page) -> list[tuple[str, list[float | None]]]:
     return [(name, [metrics.get(name) for metrics in page.metrics.values()]) for name in names]
 
 
-def _sentence(stated: Guessers) -> str:
-    sentence = stated.sentence()
+def _sentence(attackers: Guessers) -> str:
+    sentence = attackers.sentence()
     return f"{sentence[:1].upper()}{sentence[1:]}."
 
 

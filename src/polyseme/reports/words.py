@@ -18,6 +18,7 @@ __all__ = [
     "attack_words",
     "chance",
     "check_words",
+    "compared_with",
     "counted",
     "day",
     "found",
@@ -27,7 +28,6 @@ __all__ = [
     "model_sentence",
     "moment",
     "reached",
-    "requested_for",
 ]
 
 _ROUNDED = 0.0005
@@ -199,7 +199,7 @@ def found(verdict: Verdict) -> str:
     return _measured(verdict, verdict.worst)
 
 
-def requested_for(verdict: Verdict) -> str:
+def compared_with(verdict: Verdict) -> str:
     """What it was compared with."""
     return _measured(verdict, verdict.bound)
 
@@ -263,7 +263,7 @@ def metric_written(name: str, number: float | None) -> str:
     return (_METRIC_WORDS[name][1] if name in _METRIC_WORDS else "{}").format(shown)
 
 
-Requested: TypeAlias = Mapping[str, Any]
+Parameters: TypeAlias = Mapping[str, Any]
 
 
 def model_sentence(model: Mapping[str, Mapping[str, Any]], unit: str = "class") -> str:
@@ -277,12 +277,12 @@ def model_sentence(model: Mapping[str, Mapping[str, Any]], unit: str = "class") 
     return words(spec.parameters, unit) if words else f"Every {unit} keeps {spec.model.name}."
 
 
-def _k(requested: Requested, unit: str) -> str:
-    return f"Every {unit} has at least {requested['k']} records: each looks like at least {requested['k'] - 1} others."
+def _k(given: Parameters, unit: str) -> str:
+    return f"Every {unit} has at least {given['k']} records: each looks like at least {given['k'] - 1} others."
 
 
-def _k_map(requested: Requested, unit: str) -> str:
-    return f"Every {unit} fits at least {requested['k']} people of the population."
+def _k_map(given: Parameters, unit: str) -> str:
+    return f"Every {unit} fits at least {given['k']} people of the population."
 
 
 def _share(share: str, unit: str) -> str:
@@ -292,74 +292,70 @@ def _share(share: str, unit: str) -> str:
     )
 
 
-def _frequency(requested: Requested, unit: str) -> str:
-    return _share(f"1/{quantity(requested['l'])}", unit)
+def _frequency(given: Parameters, unit: str) -> str:
+    return _share(f"1/{quantity(given['l'])}", unit)
 
 
-def _alpha(requested: Requested, unit: str) -> str:
-    return f"Every {unit} has at least {requested['k']} records. {_share(quantity(requested['alpha']), unit)}"
+def _alpha(given: Parameters, unit: str) -> str:
+    return f"Every {unit} has at least {given['k']} records. {_share(quantity(given['alpha']), unit)}"
 
 
-def _distinct(requested: Requested, unit: str) -> str:
+def _distinct(given: Parameters, unit: str) -> str:
     return (
-        f"Every {unit} has at least {requested['l']} different values. That does not limit how frequent one of them "
+        f"Every {unit} has at least {given['l']} different values. That does not limit how frequent one of them "
         "is, so a guess may be right far more often than that number suggests."
     )
 
 
-def _entropy(requested: Requested, unit: str) -> str:
-    return f"The values of every {unit} are as mixed (by entropy) as {quantity(requested['l'])} equally frequent ones."
+def _entropy(given: Parameters, unit: str) -> str:
+    return f"The values of every {unit} are as mixed (by entropy) as {quantity(given['l'])} equally frequent ones."
 
 
-def _recursive(requested: Requested, unit: str) -> str:
-    spared = requested["l"] - 2
+def _recursive(given: Parameters, unit: str) -> str:
+    spared = given["l"] - 2
     after = f", even after {spared} of them {'is' if spared == 1 else 'are'} ruled out" if spared > 0 else ""
-    times = quantity(requested["c"])
+    times = quantity(given["c"])
     return f"The most frequent value of a {unit} is less than {times} times as frequent as the others together{after}."
 
 
-def _closeness(requested: Requested, unit: str) -> str:
+def _closeness(given: Parameters, unit: str) -> str:
     return (
         f"In every {unit} the values are distributed nearly as in the whole table: the distance between the two "
-        f"distributions ({requested['ground']} ground) is at most {quantity(requested['t'])}."
+        f"distributions ({given['ground']} ground) is at most {quantity(given['t'])}."
     )
 
 
-def _beta(requested: Requested, unit: str) -> str:
+def _beta(given: Parameters, unit: str) -> str:
     return (
         f"No value is more frequent in a {unit} than in the whole table by more than a factor of "
-        f"{quantity(1 + requested['beta'])}."
+        f"{quantity(1 + given['beta'])}."
     )
 
 
-def _delta(requested: Requested, unit: str) -> str:
-    factor = f"e^{quantity(requested['delta'])}"
+def _delta(given: Parameters, unit: str) -> str:
+    factor = f"e^{quantity(given['delta'])}"
     return f"The share of a value in a {unit} and its share in the whole table differ by a factor below {factor}."
 
 
-def _similar(requested: Requested, unit: str) -> str:
-    many = (
-        "no value has more than 1/{l} of it"
-        if requested["represented"] == "frequency"
-        else "it has at least {l} values"
-    )
-    apart = quantity(requested["e"])
-    return f"No two values of a {unit} are similar (more than {apart} apart), and {many.format(**requested)}."
+def _similar(given: Parameters, unit: str) -> str:
+    many = "no value has more than 1/{l} of it" if given["represented"] == "frequency" else "it has at least {l} values"
+    apart = quantity(given["e"])
+    return f"No two values of a {unit} are similar (more than {apart} apart), and {many.format(**given)}."
 
 
-def _semantic(requested: Requested, unit: str) -> str:
-    l, d = requested["l"], quantity(requested["d"])
-    if requested["reading"] == "frequency":
+def _semantic(given: Parameters, unit: str) -> str:
+    l, d = given["l"], quantity(given["d"])
+    if given["reading"] == "frequency":
         return (
             f"The values nearer than {d} to any one value have together at most 1/{l} of a {unit}: not even a range or "
             "a branch can be guessed more often."
         )
-    if requested["reading"] == "exists":
+    if given["reading"] == "exists":
         return f"Every {unit} has {l} values that are at least {d} apart from each other."
     return f"Every {unit} has at least {l} different values, any two of them at least {d} apart."
 
 
-_MODEL_WORDS: Mapping[str, Callable[[Requested, str], str]] = {
+_MODEL_WORDS: Mapping[str, Callable[[Parameters, str], str]] = {
     "k-anonymity": _k,
     "k-map": _k_map,
     "alpha-k-anonymity": _alpha,
@@ -373,5 +369,5 @@ _MODEL_WORDS: Mapping[str, Callable[[Requested, str], str]] = {
     "delta-disclosure": _delta,
     "le-diversity": _similar,
     "semantic-diversity": _semantic,
-    "semantic-rules": lambda requested, unit: f"No {unit} reveals what the rules forbid.",
+    "semantic-rules": lambda given, unit: f"No {unit} reveals what the rules forbid.",
 }

@@ -31,6 +31,14 @@ class RangeGuess:
     after: float
     worst_group: float
 
+    def at_least(self, before: float, after: float | None, worst_group: float | None) -> RangeGuess:
+        """The same, at least as often right as a guess of the value: a range around it is right too."""
+        return RangeGuess(
+            max(self.before, before),
+            max(self.after, after or 0.0),
+            max(self.worst_group, worst_group or 0.0),
+        )
+
     def to_dict(self) -> dict[str, Any]:
         return written(asdict(self))
 
@@ -45,7 +53,8 @@ class Guesser:
     floor        on average, what no mechanism can undercut whose sets always hold the true value
     crowd        why the floor is not lower, in words: in the group where it is highest
     group        the group of `worst_group`, in words; empty where everybody is one group
-    ranges       the same for ranges; None where the values have no distance, or it is not computed
+    ranges       the same for ranges, never below that for values; None where the values have no distance, or it is
+                 not computed
     low, high    between which the true `after` lies in 95% of all releases, where it is estimated. Where the table is
                  at hand there is no `low`, and `high` is for an attacker who knows the exact composition of groups
     """
@@ -59,6 +68,10 @@ class Guesser:
     ranges: RangeGuess | None = None
     low: float | None = None
     high: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.ranges is not None:
+            object.__setattr__(self, "ranges", self.ranges.at_least(self.before, self.after, self.worst_group))
 
     @property
     def surely(self) -> float | None:

@@ -140,8 +140,8 @@ class GroupingPlan:
         applied = Applied.from_dict(rest) if "classes" in rest else None
         left = tuple(LeftOut.from_dict(entry) for entry in document.get("left_out", ()))
         people = document.get("all_people")
-        stated = (document["name"], document["records"], applied, document["obstacle"], document["finer"])
-        return cls(*stated, left_out=left, people=people)
+        fields = (document["name"], document["records"], applied, document["obstacle"], document["finer"])
+        return cls(*fields, left_out=left, people=people)
 
     def lines(self) -> list[str]:
         """What is to be said of it, a sentence a line."""

@@ -78,8 +78,8 @@ class Prior(Result):
     def __rich__(self) -> RenderableType:
         from rich.text import Text
 
-        stated = f" by {', '.join(self.by)}" if self.by else ""
-        return Text("\n".join([f"Prior of {self.of}{stated}: {len(self.groups):,} groups", *self.remarks]))
+        groups = f" by {', '.join(self.by)}" if self.by else ""
+        return Text("\n".join([f"Prior of {self.of}{groups}: {len(self.groups):,} groups", *self.remarks]))
 
     def __repr__(self) -> str:
         return f"<Prior of {self.of} by {', '.join(self.by) or 'nothing'}: {len(self.groups):,} groups>"

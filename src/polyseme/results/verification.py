@@ -127,7 +127,7 @@ class Verification(Result):
             "holds": self.holds,
             "seeded": self.seeded,
             "verdicts": [_document(item) for item in self.verdicts],
-            "learners": {name: stated.to_dict() for name, stated in self.learners.items()},
+            "learners": {name: attackers.to_dict() for name, attackers in self.learners.items()},
             "remarks": list(self.remarks),
         }
 

@@ -64,28 +64,28 @@ class Reader:
     def _names(self) -> list[str]:
         return [name for name in self.sets if name in self.looked.values]
 
-    def stated(self, name: str, stated: Guessers, groups: Groups | None) -> Guessers:
+    def with_reader(self, name: str, attackers: Guessers, groups: Groups | None) -> Guessers:
         """With this attacker beside the others; what is not known is said to be not known.
 
         groups  those of the attribute, to name the worst one
         """
         if not self.applies or name not in self._names:
-            return stated
+            return attackers
         rows = self._rows()
         found, numbers, high = self._reached(name, rows)
         if found is None:
-            return replace(stated, combined=unknown(stated))
+            return replace(attackers, combined=unknown(attackers))
         names = [] if groups is None else groups.names()
         worst = int(numbers[found.group])
-        guesser = _guesser(stated, found, high, names[worst] if worst < len(names) > 1 else "", self.exact)
-        broken = stated.learner is not None and found.surely_above(stated.learner)
-        return replace(stated, combined=guesser, read=found.helpers if found.helping else (), broken=broken)
+        guesser = _guesser(attackers, found, high, names[worst] if worst < len(names) > 1 else "", self.exact)
+        broken = attackers.learner is not None and found.surely_above(attackers.learner)
+        return replace(attackers, combined=guesser, read=found.helpers if found.helping else (), broken=broken)
 
     def shared(self) -> list[Shared]:
         """What the sets of other attributes reveal about each one beyond its own set."""
         names = tracked(self._names if self.applies else [], "combined", "Reading sets of several attributes")
-        stated = [(name, self._reached(name, self._rows(), limit=False)[0]) for name in names]
-        return [_shared(self.sets[name], found) for name, found in stated if found is not None and found.helping]
+        reached = [(name, self._reached(name, self._rows(), limit=False)[0]) for name in names]
+        return [_shared(self.sets[name], found) for name, found in reached if found is not None and found.helping]
 
     def _reached(self, name: str, rows: Ints, limit: bool = True) -> tuple[Combined | None, Ints, float]:
         """What the attacker reaches, the numbers of the groups, and the most that it can be."""
@@ -114,14 +114,14 @@ class Reader:
             yield Protected(other, strata, looked.values[other][rows], looked.places[other][rows], self.exact)
 
 
-def unknown(stated: Guessers) -> Guesser | None:
+def unknown(attackers: Guessers) -> Guesser | None:
     """An attacker of unknown success, which may be 1; None if no other attacker is known."""
-    return None if stated.alone is None else Guesser(stated.alone.before, None, None, None, high=1.0)
+    return None if attackers.alone is None else Guesser(attackers.alone.before, None, None, None, high=1.0)
 
 
-def _guesser(stated: Guessers, found: Combined, high: float, group: str, exact: bool) -> Guesser:
+def _guesser(attackers: Guessers, found: Combined, high: float, group: str, exact: bool) -> Guesser:
     """At least what is reached without the sets of other attributes: they can be left unread."""
-    alone = stated.alone or Guesser(0.0, None, None, None)
+    alone = attackers.alone or Guesser(0.0, None, None, None)
     after = _most(found.estimate, alone.after)
     worst = _most(found.worst, alone.worst_group)
     return Guesser(
@@ -143,28 +143,28 @@ def _most(*numbers: float | None) -> float | None:
 def combined_verdicts(learners: Mapping[str, Guessers]) -> list[Verdict]:
     """Whether promises about learners hold against an attacker who reads all sets of a record."""
     return [
-        _verdict(name, stated, stated.learner, stated.combined.after)
-        for name, stated in learners.items()
-        if stated.learner is not None and stated.combined is not None and stated.combined.after is not None
+        _verdict(name, attackers, attackers.learner, attackers.combined.after)
+        for name, attackers in learners.items()
+        if attackers.learner is not None and attackers.combined is not None and attackers.combined.after is not None
     ]
 
 
-def _verdict(name: str, stated: Guessers, bound: float, reached: float) -> Verdict:
+def _verdict(name: str, attackers: Guessers, bound: float, reached: float) -> Verdict:
     margin = bound - reached
     return Verdict(
         COMBINED,
         name,
         {"success": bound},
-        not stated.broken,
+        not attackers.broken,
         reached,
         bound,
-        margin if stated.broken else max(margin, 0.0),
-        note=_why(stated) if stated.broken else "within chance" if margin < 0.0 else "",
+        margin if attackers.broken else max(margin, 0.0),
+        note=_why(attackers) if attackers.broken else "within chance" if margin < 0.0 else "",
     )
 
 
-def _why(stated: Guessers) -> str:
-    return f"the sets of {_listed(stated.read)} tell more about the value: protect both as one (joint)"
+def _why(attackers: Guessers) -> str:
+    return f"the sets of {_listed(attackers.read)} tell more about the value: protect both as one (joint)"
 
 
 @dataclass(frozen=True)
@@ -211,10 +211,10 @@ def _shared(sets: Sets, found: Combined) -> Shared:
 def shared_by(learners: Mapping[str, Guessers]) -> list[Shared]:
     """The same from what is known about all attackers."""
     found = []
-    for name, stated in learners.items():
-        reached, alone = (None if one is None else one.after for one in (stated.combined, stated.alone))
-        if stated.read and reached is not None and alone is not None:
-            found.append(Shared(name, reached, alone, stated.learner, stated.read, stated.broken))
+    for name, attackers in learners.items():
+        reached, alone = (None if one is None else one.after for one in (attackers.combined, attackers.alone))
+        if attackers.read and reached is not None and alone is not None:
+            found.append(Shared(name, reached, alone, attackers.learner, attackers.read, attackers.broken))
     return found
 
 

@@ -53,7 +53,7 @@ _COLUMNS = 3
 """Columns that are taken together at the most."""
 _WORTH = 5.0
 """Nats that another column must tell: chance alone rarely tells so much about records that were left out."""
-_STATED = 3
+_LISTED = 3
 """Texts of a column that are named for a stratum."""
 _FEWEST = 2_000
 """Records of an attribute that are judged in any case, if it has so many."""
@@ -85,19 +85,19 @@ class _Split:
 
     group    of each record, from 0 on: (n,)
     columns  that tell it, beside the strata
-    stated   what other records of a group tell about one, in nats for all records together
+    gain     what other records of a group tell about one, in nats for all records together
     """
 
     group: Ints
     columns: tuple[int, ...]
-    stated: float
+    gain: float
 
 
 def _worthwhile(finer: Sequence[_Split]) -> _Split:
     """The finest groups in which each column is informative beyond chance; at least one column."""
     chosen = finer[0]
     for one in finer[1:]:
-        if chosen.group.any() and one.stated <= chosen.stated + _WORTH:
+        if chosen.group.any() and one.gain <= chosen.gain + _WORTH:
             break
         chosen = one
     return chosen
@@ -151,9 +151,9 @@ class Looked:
         best: dict[str, tuple[float, int]] = {}
         for column, (called, level) in enumerate(zip(self.names, self.features.T)):
             if (int(level.max(initial=0)) + 1) * size <= _TABLE // len(self.names):
-                stated = information(level, values, size, whole, self.persons)
-                best[called] = max(best.get(called, (0.0, -1)), (stated, column))
-        return [column for stated, column in best.values() if stated > 0.0]
+                gain = information(level, values, size, whole, self.persons)
+                best[called] = max(best.get(called, (0.0, -1)), (gain, column))
+        return [column for gain, column in best.values() if gain > 0.0]
 
     def group_of(self, name: str, strata: Strata) -> Ints:
         """The group of each record, as in `groups` and in `learnt`."""
@@ -199,11 +199,14 @@ class Looked:
         """What a column that decides the stratum is in each of them, in words."""
         return pl.Series(
             name,
-            [self._stated(name, member.condition, place == number) for number, member in enumerate(strata.members)],
+            [
+                self._condition_text(name, member.condition, place == number)
+                for number, member in enumerate(strata.members)
+            ],
             dtype=pl.Utf8,
         )
 
-    def _stated(self, name: str, condition: Condition, mine: Bools) -> str:
+    def _condition_text(self, name: str, condition: Condition, mine: Bools) -> str:
         """The condition of a stratum, or its records' values where these have few different texts."""
         if name in condition.when:
             return " or ".join(condition.when[name])
@@ -211,7 +214,7 @@ class Looked:
             return _ANY_OTHER
         column = self.names.index(name)
         found = self.levels[column].gather(np.unique(self.features[mine, column])).drop_nulls().to_list()
-        return " or ".join(found) if 0 < len(found) <= _STATED else _ANY_OTHER
+        return " or ".join(found) if 0 < len(found) <= _LISTED else _ANY_OTHER
 
     def _own(self, values: Ints, group: Ints, counts: Floats) -> Mapping[int, Floats]:
         """For each number of records a person has with one value in a group, their records."""
@@ -245,7 +248,7 @@ class Looked:
             ]
             if not finer:
                 break
-            found.append(max(finer, key=lambda one: one.stated))
+            found.append(max(finer, key=lambda one: one.gain))
         return found
 
     def _in_strata(self, name: str, strata: Strata, most: int) -> tuple[Ints, tuple[int, ...]]:

@@ -145,16 +145,16 @@ class _Facing:
         weights = np.array([one.weight for one in known])
         weights = weights / weights.sum()
         after = [one.after() for one in known]
-        stated = [value for value in after if value is not None]
-        complete = len(stated) == len(known)
-        worst = int(np.argmax(stated)) if complete else 0
+        known_after = [value for value in after if value is not None]
+        complete = len(known_after) == len(known)
+        worst = int(np.argmax(known_after)) if complete else 0
         lowest = [one.floor() for one in known] if learned else []
         floors = [one for one in lowest if one is not None]
         proved = len(floors) == len(known)
         return Guesser(
             before=float(weights @ [one.before() for one in known]),
-            after=float(weights @ stated) if complete else None,
-            worst_group=stated[worst] if complete else None,
+            after=float(weights @ known_after) if complete else None,
+            worst_group=known_after[worst] if complete else None,
             floor=float(weights @ [one.value for one in floors]) if proved else None,
             crowd=self._crowd(known, floors) if proved else "",
             group=known[worst].name if complete and len(known) > 1 else "",
@@ -212,11 +212,13 @@ class _Grouped:
             counts[np.ix_(mine, allowed)] = people * belief / belief.sum(axis=1, keepdims=True)
         return self.groups.believed(counts)
 
-    def stated(self, reference: Guesser, source: str) -> Guessers:
+    def guessers(self, reference: Guesser, source: str) -> Guessers:
         marginal = self._marginal()
         by, alone = self.groups.by, not self.groups.by and self.left is None
-        stated = Guessers(reference, marginal, None if alone else self._conditional(marginal), source, by, self._count)
-        return replace(stated, warnings=tuple(self._remarks()))
+        attackers = Guessers(
+            reference, marginal, None if alone else self._conditional(marginal), source, by, self._count
+        )
+        return replace(attackers, warnings=tuple(self._remarks()))
 
     @property
     def _strata(self) -> Strata:
@@ -330,7 +332,7 @@ def guessers(
     weights: Floats = np.bincount(places, groups.population.weights, len(strata.members)).astype(np.float64)
     reference = facing.guesser(list(_reference(strata, weights)))
     grouped = _Grouped(facing, groups, places, attributes)
-    return grouped.stated(reference, source), grouped.believed
+    return grouped.guessers(reference, source), grouped.believed
 
 
 def with_guessers(
@@ -342,8 +344,8 @@ def with_guessers(
     source      the table, where it is at hand
     """
     drawn = {item.name: sets_of(item) for item in made.attributes if item.feasible}
-    requested = {name: sets.strata for name, sets in drawn.items() if len(drawn) > 1 or name not in statistics}
-    looked = look(policy, resolved.schema, requested, source) if source is not None and requested else None
+    secrets = {name: sets.strata for name, sets in drawn.items() if len(drawn) > 1 or name not in statistics}
+    looked = look(policy, resolved.schema, secrets, source) if source is not None and secrets else None
     reader = Reader(looked, drawn, exact=True) if looked is not None else None
 
     def known(sets: Sets) -> tuple[Groups | None, str, tuple[str, ...]]:
@@ -360,16 +362,16 @@ def with_guessers(
             return item
         sets = drawn[item.name]
         groups, origin, warnings = known(sets)
-        stated, believed = _of_sets(sets, groups, origin, len(drawn))
+        attackers, believed = _of_sets(sets, groups, origin, len(drawn))
         if looked is not None and origin == _TABLE:
-            stated = _with_columns(stated, *looked.gained(sets.name, sets.strata))
+            attackers = _with_columns(attackers, *looked.gained(sets.name, sets.strata))
         if reader is not None:
-            stated = reader.stated(sets.name, stated, groups)
-        elif len(drawn) > 1 and stated.alone is not None:
-            stated = replace(stated, combined=unknown(stated), warnings=(*stated.warnings, _NO_TABLE))
-        undeclared = (_UNIFORM,) if stated.promised is not None and _without_a_prior(sets) else ()
+            attackers = reader.with_reader(sets.name, attackers, groups)
+        elif len(drawn) > 1 and attackers.alone is not None:
+            attackers = replace(attackers, combined=unknown(attackers), warnings=(*attackers.warnings, _NO_TABLE))
+        undeclared = (_UNIFORM,) if attackers.promised is not None and _without_a_prior(sets) else ()
         return replace(
-            item, learner=replace(stated, warnings=(*undeclared, *stated.warnings, *warnings)), groups=believed
+            item, learner=replace(attackers, warnings=(*undeclared, *attackers.warnings, *warnings)), groups=believed
         )
 
     attributes = tuple(map(planned, tracked(made.attributes, "guesses", "Guessing values")))
@@ -379,19 +381,19 @@ def with_guessers(
     return replace(made, attributes=attributes, remarks=(*made.remarks, *broken, *shared_warnings(shared, drawn)))
 
 
-def _with_columns(stated: Guessers, columns: tuple[str, ...], before: float, after: float) -> Guessers:
+def _with_columns(attackers: Guessers, columns: tuple[str, ...], before: float, after: float) -> Guessers:
     """The attackers, with the naive Bayes one instead of the grouped one if it knows more."""
-    one, whole = stated.conditional, stated.marginal
+    one, whole = attackers.conditional, attackers.marginal
     if one is None or whole is None or one.after is None or whole.after is None:
-        return stated
+        return attackers
     reached = min(max(whole.after + after, whole.before + before), 1.0)
     before = min(max(one.before, whole.before + before), 1.0)
     if reached <= one.after + _MORE:
-        return replace(stated, conditional=replace(one, before=min(before, one.after)))
+        return replace(attackers, conditional=replace(one, before=min(before, one.after)))
     worst = None if one.worst_group is None else max(one.worst_group, reached)
     high = max(one.high or 0.0, reached)
     return replace(
-        stated, conditional=replace(one, before=before, after=reached, worst_group=worst, high=high), columns=columns
+        attackers, conditional=replace(one, before=before, after=reached, worst_group=worst, high=high), columns=columns
     )
 
 
@@ -425,25 +427,25 @@ def guessers_of_release(release: Release, looked: Looked | None = None) -> dict[
             continue
         records = len(looked.places[sets.name])
         origin = f"the release itself, estimated from {records:,} records"
-        stated, _ = _of_sets(sets, groups, origin, len(release.manifest.sets))
-        found[sets.name] = reader.stated(sets.name, _judged(stated, reached, sets.repeats), groups)
+        attackers, _ = _of_sets(sets, groups, origin, len(release.manifest.sets))
+        found[sets.name] = reader.with_reader(sets.name, _judged(attackers, reached, sets.repeats), groups)
     return found
 
 
-def _judged(stated: Guessers, reached: Learned, repeats: float) -> Guessers:
+def _judged(attackers: Guessers, reached: Learned, repeats: float) -> Guessers:
     """The attackers with success measured on held-out records instead of learned shares."""
     ways = [way.of_draws(repeats) for way in reached.conditional]
     marginal = None if reached.marginal is None else reached.marginal.of_draws(repeats)
-    stated = replace(stated, marginal=_limited(stated.marginal, marginal))
-    if stated.conditional is None:
+    attackers = replace(attackers, marginal=_limited(attackers.marginal, marginal))
+    if attackers.conditional is None:
         # Without groups there is nothing more to learn.
-        return replace(stated, conditional=stated.marginal, warnings=(*stated.warnings, _NO_GROUPS))
+        return replace(attackers, conditional=attackers.marginal, warnings=(*attackers.warnings, _NO_GROUPS))
     known = Reached.largest(ways)
     if known is None:
         return replace(
-            stated, conditional=replace(stated.conditional, after=None, worst_group=None, low=None, high=1.0)
+            attackers, conditional=replace(attackers.conditional, after=None, worst_group=None, low=None, high=1.0)
         )
-    return replace(stated, conditional=_limited(stated.conditional, known))
+    return replace(attackers, conditional=_limited(attackers.conditional, known))
 
 
 def _limited(one: Guesser | None, reached: Reached | None) -> Guesser | None:
@@ -461,9 +463,11 @@ def _without_a_prior(sets: Sets) -> bool:
 
 def _of_sets(sets: Sets, groups: Groups | None, origin: str, attributes: int) -> tuple[Guessers, Groups | None]:
     """The attackers of one of so many attributes, with what was promised about them."""
-    stated, believed = guessers(sets.strata, groups, sets.threshold is not None, sets.domain.values, origin, attributes)
+    attackers, believed = guessers(
+        sets.strata, groups, sets.threshold is not None, sets.domain.values, origin, attributes
+    )
     bounds = sets.attribute.promises.bounds(sets.channels[0])
-    return replace(stated, promised=bounds.guess, learner=bounds.learner), believed
+    return replace(attackers, promised=bounds.guess, learner=bounds.learner), believed
 
 
 def _undecided(strata: Strata, groups: Groups) -> str:

@@ -115,8 +115,8 @@ class Coupling(ABC):
 def _label(stratum: Stratum) -> bytes:
     """Names a stratum among those of its attribute, whatever the others are."""
     excluded = ",".join(map(str, stratum.excluded))
-    requested = [[name, *sorted(texts)] for name, texts in sorted(stratum.condition.when.items())]
-    return f"{excluded} {json.dumps(requested)}".encode() if requested else excluded.encode()
+    conditions = [[name, *sorted(texts)] for name, texts in sorted(stratum.condition.when.items())]
+    return f"{excluded} {json.dumps(conditions)}".encode() if conditions else excluded.encode()
 
 
 def log_channel(stratum: Stratum, codes: Ints, sets: Ints) -> Floats:

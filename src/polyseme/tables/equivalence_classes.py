@@ -281,7 +281,7 @@ def classes_of(
     classes = Classes(sizes, groups[_ROW].to_numpy().astype(np.int64), records, suppressed)
     for name, tally in tallies.items():
         counted = _by_class(tally, groups, keys, wildcard, suppressed)
-        counted = counted.with_columns(_stated(counted, name in generalized))
+        counted = counted.with_columns(_values(counted, name in generalized))
         taken_as = missing if isinstance(missing, str) else missing.get(name, "refuse")
         classes.attributes[name] = _sparse(classes, counted, name, (domains or {}).get(name), taken_as, pairs)
     if people is None:
@@ -291,12 +291,12 @@ def classes_of(
     codes = {}
     for name in sensitive:
         taken_as = missing if isinstance(missing, str) else missing.get(name, "refuse")
-        values = _stated(frame.select(pl.col(name).alias(_VALUE))[rows], name in generalized)
+        values = _values(frame.select(pl.col(name).alias(_VALUE))[rows], name in generalized)
         codes[name] = encode(values, pl.repeat(1, len(values), eager=True), (domains or {}).get(name), taken_as)[0]
     return _of_people(classes, known[rows], codes, people[rows], pairs)
 
 
-def _stated(counted: pl.DataFrame, generalized: bool) -> pl.Series:
+def _values(counted: pl.DataFrame, generalized: bool) -> pl.Series:
     """The values of an attribute; a suppressed one is missing, unless it is generalized."""
     if not _textual(counted, _VALUE):
         return counted[_VALUE]
@@ -328,8 +328,8 @@ def _of_people(
     attributes = {}
     for name, counts in classes.attributes.items():
         there = codes[name][rows] >= 0
-        stated = codes[name][rows[there]]
-        attributes[name] = counted_people(counts, owner[there], stated, people[rows[there]], sizes)
+        values = codes[name][rows[there]]
+        attributes[name] = counted_people(counts, owner[there], values, people[rows[there]], sizes)
     return replace(classes, sizes=sizes, attributes=attributes, people=known)
 
 

@@ -81,12 +81,12 @@ class _Held:
     """How many intervals of one question held the truth."""
 
     held: int = 0
-    requested: int = 0
+    intervals: int = 0
 
     def add(self, true: Floats, low: Floats, high: Floats) -> None:
         close = _CLOSE * (1.0 + np.abs(true))
         self.held += int(((low <= true + close) & (true <= high + close)).sum())
-        self.requested += true.size
+        self.intervals += true.size
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def weighted_coverage(scene: WeightedScene, releases: int, seed: int) -> Coverag
         table = _estimated_weighted(scene, sample, random)
         for name, true, low, high in _answers_weighted(table, _truth(scene, sample, shares), random):
             held.setdefault(name, _Held()).add(true, low, high)
-    return Coverage(scene, {name: found.held / found.requested for name, found in held.items()})
+    return Coverage(scene, {name: found.held / found.intervals for name, found in held.items()})
 
 
 def _drawn_weighted(scene: WeightedScene, shares: Floats, random: Generator) -> _Sample:
@@ -322,7 +322,7 @@ def _differences(table: Estimate, truth: Floats, _: Generator) -> Answers:
     return [("difference", shares[0] - shares[1], *limits_of(table.difference({"group": 0}, {"group": 1})))]
 
 
-_REQUESTED = {"means": _means, "sums": _sums, "quantiles": _quantiles, "differences": _differences}
+_ANSWERS = {"means": _means, "sums": _sums, "quantiles": _quantiles, "differences": _differences}
 
 
 def _answers(
@@ -339,7 +339,7 @@ def _answers(
             found += [(f"{name} of pairs", at, low, high) for name, at, low, high in pairs]
             found += _cells(table, true, usual)
         for name in questions:
-            found += _REQUESTED[name](table, true, random) if name in _REQUESTED else []
+            found += _ANSWERS[name](table, true, random) if name in _ANSWERS else []
         yield found
 
 
@@ -347,13 +347,11 @@ def simulate_records(
     scene: RecordScene, releases: int, seed: int = 0, questions: Iterable[str] = RECORD_QUESTIONS, same_people: int = 10
 ) -> list[Found]:
     """Release the scene so many times, with new people after every few releases."""
-    random, requested = experiment(seed), tuple(questions)
+    random, wanted = experiment(seed), tuple(questions)
 
     def released() -> Iterator[Answers]:
         for start in range(0, releases, same_people):
             numbers = range(start, min(start + same_people, releases))
-            yield from _answers(
-                scene, _drawn(scene, random), [1_000_000 * seed + n for n in numbers], requested, random
-            )
+            yield from _answers(scene, _drawn(scene, random), [1_000_000 * seed + n for n in numbers], wanted, random)
 
     return [replace(found, scene=scene) for found in counted(scene, released())]

@@ -53,7 +53,7 @@ from polyseme.tables.io.source import Monitored, Source
 if TYPE_CHECKING:
     from polyseme.grouping.columns import Treated
     from polyseme.grouping.groups import Assigned
-    from polyseme.verbs.ledger import Requested
+    from polyseme.verbs.ledger import LedgerCheck
 
 __all__ = ["anonymize"]
 
@@ -130,7 +130,7 @@ def anonymize(
 
     run = engine_given(engine)
     _check_options(form, file_format, records_per_person, run.formats)
-    requested = _ledger(ledger, people, seed)
+    ledger_check = _ledger(ledger, people, seed)
     _check_local(engine, out, rows_per_file, memory)
     cancellation = current_cancellation()
     rules = with_earlier_releases(with_population(policy_given(policy), population))
@@ -142,14 +142,14 @@ def anonymize(
     _note(made.job, engine)
     seen = _look(made, run, previous, accept_risk)
     _tell_before(speak, made, seen)
-    with requested.turn() if requested is not None else nullcontext():
-        if requested is not None:
-            speak(PrivacyWarning, requested.warnings(made.job.columns, made.sticky, accept_risk, made.key_check))
+    with ledger_check.turn() if ledger_check is not None else nullcontext():
+        if ledger_check is not None:
+            speak(PrivacyWarning, ledger_check.warnings(made.job.columns, made.sticky, accept_risk, made.key_check))
         work = Run(made.job, made.source, progress, cancellation, memory=_memory(memory))
         review = _review(made, seen, accept_risk, partial(_tell_afterwards, speak, work))
         release = publish(work, made, run, review, Place(out, file_format, overwrite, rows_per_file))
-        if requested is not None:
-            requested.record(release)
+        if ledger_check is not None:
+            ledger_check.record(release)
     if explain is not None and made.decided is not None and made.decided.explanation is not None:
         explain(made.decided.explanation)
     return replace(release, frames="pandas") if type(data).__module__.startswith("pandas") else release
@@ -203,12 +203,12 @@ class _Seen:
     """What was found before anything is drawn.
 
     prospect  what rows will show, and whose they are, where people are counted
-    stated    what the data holder should know of the data
+    warnings  what the data holder should know of the data
     accepted  what does not hold, and is published all the same
     """
 
     prospect: Prospect | None
-    stated: Sequence[str]
+    warnings: Sequence[str]
     accepted: tuple[str, ...] = ()
 
 
@@ -221,15 +221,15 @@ def _look(made: Prepared, engine: Engine, previous: Manifest | None, accept_risk
     if previous is not None and not accept_risk:
         require_same_key(job.columns, made.key_check, previous)
     seen = _prospect(made)
-    stated = [
+    warnings = [
         *giveaways(job.columns, source, words),
         *shared_values([item.attribute for item in job.columns], source, words, _drawn_by(job)),
         *(changing_strata(job.columns) if made.sticky else ()),
         *(changed_since(job.columns, made.sticky, previous, made.key_check) if previous is not None else ()),
     ]
-    stated += singled_out(job.columns, source, words).require_accepted(accept_risk)
-    shared, accepted = _shared(made, engine, accept_risk, stated)
-    return _Seen(seen, [*stated, *shared], accepted)
+    warnings += singled_out(job.columns, source, words).require_accepted(accept_risk)
+    shared, accepted = _shared(made, engine, accept_risk, warnings)
+    return _Seen(seen, [*warnings, *shared], accepted)
 
 
 def _prospect(made: Prepared) -> Prospect | None:
@@ -280,7 +280,7 @@ def _tell_before(speak: Speak, made: Prepared, seen: _Seen) -> None:
     keyed, seeded = drawing.key_file is not None, drawing.seed is not None
     speak(PrivacyWarning, warnings(policy, made.plan.from_data, keyed, seeded, bool(made.job.sets)))
     speak(PolicyWarning, [*ungeneralized(policy), *made.plan.warnings()])
-    speak(PrivacyWarning, [*seen.stated, *(() if decided is None else left_out_cautions(decided.left_out))])
+    speak(PrivacyWarning, [*seen.warnings, *(() if decided is None else left_out_cautions(decided.left_out))])
 
 
 # -- when all rows are drawn ---------------------------------------------------------------------------------------
@@ -316,7 +316,7 @@ def _drawn_by(job: Job) -> str | None:
     return job.record_key if job.key is not None else None
 
 
-def _ledger(path: str | Path | None, people: str | None, seed: int | None) -> Requested | None:
+def _ledger(path: str | Path | None, people: str | None, seed: int | None) -> LedgerCheck | None:
     """The ledger to consult; what does not go with it, or needs it, is refused."""
     if path is None:
         if people is not None:
@@ -324,9 +324,9 @@ def _ledger(path: str | Path | None, people: str | None, seed: int | None) -> Re
         return None
     if seed is not None:
         raise QuestionError("a seed and a ledger exclude each other: such a release is not for publication")
-    from polyseme.verbs.ledger import Requested
+    from polyseme.verbs.ledger import LedgerCheck
 
-    return Requested.open(path, people)
+    return LedgerCheck.open(path, people)
 
 
 def _tell(warn: Warn | None, category: type[PolysemeWarning], texts: Iterable[str]) -> None:
@@ -341,10 +341,10 @@ def _check_options(
     form: str, file_format: str, records_per_person: float | None = None, written: Sequence[str] = FORMATS
 ) -> None:
     """Raise for unknown options; `written` are the formats that the engine writes."""
-    requested = (("form", form, FORMS), ("file_format", file_format, FORMATS))
+    options = (("form", form, FORMS), ("file_format", file_format, FORMATS))
     problems = [
         Problem(name, f"unknown word '{given}'", nearest(str(given), known))
-        for name, given, known in requested
+        for name, given, known in options
         if given not in known
     ]
     if file_format in FORMATS and file_format not in written:

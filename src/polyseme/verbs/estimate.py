@@ -99,11 +99,11 @@ def ask(
     """
     if problems := list(options.problems()):
         raise QuestionError(problems)
-    found = _requested(release, of, by, using, options, counts, examined)
+    found = _answer(release, of, by, using, options, counts, examined)
     return of_whole_table(found) if options.target == "table" else found
 
 
-def _requested(
+def _answer(
     release: Release,
     of: Sequence[str],
     by: Sequence[str],
@@ -115,16 +115,16 @@ def _requested(
     """The estimated cross-tabulation of the published records."""
     combined = asks_members(release.manifest, of)
     if combined is not None:
-        return combined.answered(_requested(release, combined.columns, by, using, options, counts, examined))
-    requested = targets_of(release, of, by, using)
-    check_size(requested)
+        return combined.answered(_answer(release, combined.columns, by, using, options, counts, examined))
+    columns = targets_of(release, of, by, using)
+    check_size(columns)
     left_out, suppressed = records_left_out(release.manifest), suppression_notes(release.manifest, by, options.target)
-    targets = [item for item in requested if isinstance(item, Sets)]
+    targets = [item for item in columns if isinstance(item, Sets)]
     weight = None if options.unweighted else release.manifest.weight
     if weight is not None:
-        check_weighted(weight, requested, by, using)
-    if len(targets) < len(requested):
-        return replace(ask_classes(release, requested, by, options).warned(*suppressed), left_out=left_out)
+        check_weighted(weight, columns, by, using)
+    if len(targets) < len(columns):
+        return replace(ask_classes(release, columns, by, options).warned(*suppressed), left_out=left_out)
     long = release.manifest.form == "long"
     if using:
         check_help(options.estimator, long)

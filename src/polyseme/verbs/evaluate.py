@@ -94,10 +94,10 @@ def _limits(estimated: Estimate) -> tuple[Floats, Floats]:
 
 def _each(manifest: Manifest, by: Sequence[str]) -> list[tuple[str, ...]]:
     """Every attribute that can be estimated, one at a time."""
-    requested: list[tuple[str, ...]] = [
+    questions: list[tuple[str, ...]] = [
         (column.name,) for column in manifest.columns if has_domain(column) and column.name not in by
     ]
-    if not requested:
+    if not questions:
         raise QuestionError(
             Problem(
                 "of",
@@ -107,7 +107,7 @@ def _each(manifest: Manifest, by: Sequence[str]) -> list[tuple[str, ...]]:
                 "compare the columns themselves; `polyseme report` says what generalization and suppression cost",
             )
         )
-    return requested
+    return questions
 
 
 def _title(of: Sequence[str], by: Sequence[str]) -> str:

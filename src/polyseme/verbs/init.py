@@ -14,7 +14,7 @@ from polyseme.kernel.documents import parse
 from polyseme.kernel.errors import ImpossibleError, Problem
 from polyseme.kernel.work import verb
 from polyseme.policy import MethodSpec, Policy
-from polyseme.policy.drafting import Draft
+from polyseme.policy.drafting import Draft, Observed
 from polyseme.policy.resolution import column_values
 from polyseme.publishing.inputs import table_given
 from polyseme.publishing.publication import prepare
@@ -35,22 +35,27 @@ _log = logging.getLogger(__name__)
 
 
 @verb(read=2, levels=1)
-def init(data: Any, **written: Unpack[TableOptions]) -> str:
-    """A commented first policy for a table, as YAML text; it works as it is."""
-    drafted = Draft.of(Profile(table_given(data, **written)))
-    text = drafted.policy(single_levels=True)
-    if not drafted.proposals or (drafted.searchable and _levels_show_something(drafted, Policy.loads(text))):
-        return text
-    return drafted.policy(single_levels=False)
+def init(data: Any, **written: Unpack[TableOptions]) -> Draft:
+    """A commented first policy for a table, as YAML text; it works as it is.
+
+    The text also knows the guess, the reason and the alternatives for each column.
+    """
+    observed = Observed.of(Profile(table_given(data, **written)))
+    made = observed.draft(single_levels=True)
+    if not observed.proposals or (observed.searchable and _levels_show_something(observed, Policy.loads(made))):
+        return made
+    return observed.draft(single_levels=False)
 
 
 def unknown_values(text: str, data: Any, **written: Unpack[TableOptions]) -> tuple[Problem, ...]:
     """The values that a drafted policy counts as other, because a taxonomy does not know them."""
     policy, source = Policy.loads(text), Profile(table_given(data, **written))
-    requested = {name: entry["hierarchy"] for name, entry in parse(text)["attributes"].items() if "hierarchy" in entry}
-    source.hold(list(requested))
+    hierarchies = {
+        name: entry["hierarchy"] for name, entry in parse(text)["attributes"].items() if "hierarchy" in entry
+    }
+    source.hold(list(hierarchies))
     found = []
-    for name, hierarchy in requested.items():
+    for name, hierarchy in hierarchies.items():
         if isinstance(hierarchy, Mapping) and "unknown" in hierarchy:
             rule = read_hierarchy({"taxonomy": hierarchy["taxonomy"]}).open(policy.files)
             seen = values_of(column_values(source, name, policy.table.missing_values)).strangers(rule)
@@ -59,7 +64,7 @@ def unknown_values(text: str, data: Any, **written: Unpack[TableOptions]) -> tup
     return tuple(found)
 
 
-def _levels_show_something(drafted: Draft, policy: Policy) -> bool:
+def _levels_show_something(drafted: Observed, policy: Policy) -> bool:
     """Whether one level per quasi-identifier leaves enough of the table, by its first rows."""
     source = drafted.source
     head = FrameSource(pa.Table.from_batches(islice(source.batches(), 1)).slice(0, _TRIED), source.name)

@@ -19,7 +19,7 @@ from polyseme.results.ledger import Exposure, Exposures, Ledger, Publication
 from polyseme.scrutiny.attacks.republication import exposures_of
 from polyseme.verbs.estimate import estimate
 
-__all__ = ["Requested", "exposures", "record"]
+__all__ = ["LedgerCheck", "exposures", "record"]
 
 _LEARNED = 2_000
 """Largest domain whose distribution is estimated for the ledger: some seconds. Chosen by judgment."""
@@ -95,7 +95,7 @@ def _learned(release: Release, item: Sets) -> tuple[float, ...]:
 
 
 @dataclass(frozen=True)
-class Requested:
+class LedgerCheck:
     """A ledger that is consulted before a release is published, and updated afterwards.
 
     path    its file, which need not exist yet
@@ -106,7 +106,7 @@ class Requested:
     people: str
 
     @classmethod
-    def open(cls, path: str | Path, people: str | None) -> Requested:
+    def open(cls, path: str | Path, people: str | None) -> LedgerCheck:
         """`people` may be left out where the ledger holds releases about one group of people."""
         path = Path(path)
         known = _opened(path).people
@@ -128,8 +128,8 @@ class Requested:
         after = exposures_of((*earlier, pending)) if earlier else ()
         risks = [item for item in after if item.intersected and _adds(item, before)]
         if risks and not accept_risk:
-            raise RiskError(Problem(f"$.attributes.{item.attribute}", _stated(item), _ADVICE) for item in risks)
-        return [f"{item.attribute}: {_stated(item)}." for item in risks] + list(_milder(after, before))
+            raise RiskError(Problem(f"$.attributes.{item.attribute}", _risk_text(item), _ADVICE) for item in risks)
+        return [f"{item.attribute}: {_risk_text(item)}." for item in risks] + list(_milder(after, before))
 
     def turn(self) -> AbstractContextManager[None]:
         """Between check and record no other process may publish with this ledger."""
@@ -149,7 +149,7 @@ def _adds(item: Exposure, before: dict[str, Exposure]) -> bool:
     return known is None or item.draws > known.draws or (item.intersected and not known.intersected)
 
 
-def _stated(item: Exposure) -> str:
+def _risk_text(item: Exposure) -> str:
     why = f" ({'; '.join(item.reasons)})" if item.reasons else ""
     return (
         f"people in '{item.people}' would have {item.draws} different sets{why}: only the true value is in all of them "

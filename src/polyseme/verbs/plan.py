@@ -87,8 +87,8 @@ def plan(
         source = ready.shown if reached else ready.table
         source = with_joined(source, resolved.schema.attributes, policy.table.missing_values, hidden=True)
     made = with_guessers(made, policy, resolved, statistics, source)
-    stated_later = weighted_classes(policy) if source is None else []
-    made = replace(made, remarks=(*made.remarks, *ungeneralized(policy), *stated_later), grouping=grouping)
+    later = weighted_classes(policy) if source is None else []
+    made = replace(made, remarks=(*made.remarks, *ungeneralized(policy), *later), grouping=grouping)
     if source is None:
         return made
     unmet = unmet_conditions(source, policy, resolved)
@@ -96,17 +96,17 @@ def plan(
     heard = (
         *few_people(source, policy),
         *unmet.refused,
-        *unmet.stated,
+        *unmet.warnings,
         *shared_values(resolved.schema.attributes, source, policy.table.missing_values),
         *disagreed.refused,
-        *disagreed.stated,
+        *disagreed.warnings,
     )
     protected = [item.attribute for item in made.attributes]
     refused = refused_values(source, protected, policy.table.missing_values)
-    stated = [f"{found.where}: {found.what}. anonymize will refuse them" for found in refused]
-    refusals = (*refusals, *stated, *unmet.refused, *disagreed.refused)
+    refused_texts = [f"{found.where}: {found.what}. anonymize will refuse them" for found in refused]
+    refusals = (*refusals, *refused_texts, *unmet.refused, *disagreed.refused)
     return replace(
-        made, remarks=(*made.remarks, *stated, *heard), refused=refused, refusals=tuple(dict.fromkeys(refusals))
+        made, remarks=(*made.remarks, *refused_texts, *heard), refused=refused, refusals=tuple(dict.fromkeys(refusals))
     )
 
 
@@ -160,9 +160,9 @@ def frontier(made: Plan, largest: int = 6, steps: int = 16) -> dict[str, list[Se
         if distance is None or domain is None:
             continue
         occurring = thresholds(distance)
-        requested = sorted({*occurring[:: -(-len(occurring) // steps)], item.choice.d})
+        distances = sorted({*occurring[:: -(-len(occurring) // steps)], item.choice.d})
         sizes = range(2, min(largest, domain.size) + 1)
         grids[item.name] = settings_grid(
-            partial(mechanism_at, item), sizes, requested, made.records, item.attribute.distributions.prior
+            partial(mechanism_at, item), sizes, distances, made.records, item.attribute.distributions.prior
         )
     return grids

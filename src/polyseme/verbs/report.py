@@ -141,8 +141,8 @@ def _facts(release: Release, item: Sets) -> Facts:
 
 def _expected(member: Stratum) -> Floats | None:
     """How the true values of a stratum are taken to be distributed."""
-    stated = member.distributions.stated
-    return member.prior if stated is None else stated
+    known = member.distributions.learner_prior
+    return member.prior if known is None else known
 
 
 def _distributions(

@@ -63,8 +63,8 @@ def verify(
     found = verify_release(release, population=None if population is None else _people(release, population))
     whole = tuple(release.source.schema.names) == release.manifest.names
     if whole and original is not None:
-        stated = compared(release, compared_with(original, release), person)
-        found = replace(found, verdicts=(*(item for item in found.verdicts if item.model != "people"), *stated))
+        people = compared(release, compared_with(original, release), person)
+        found = replace(found, verdicts=(*(item for item in found.verdicts if item.model != "people"), *people))
     if whole:
         found = _read_as_learners(release, found)
     return _counted(found)
@@ -87,8 +87,8 @@ def _read_as_learners(release: Release, found: Verification) -> Verification:
     whole = memory is not None and all(item.name in looked.values for item in release.manifest.sets)
     drawn = (lambda item, rows: looked.values[item.name][rows]) if whole else None
     alone = singled_out(release.manifest.columns, release.source, release.manifest.missing_values)
-    stated = (problem.what for problem in alone.refused)
-    remarks = (*shared_remarks(release, None, memory, drawn), *stated, *alone.stated)
+    refused = (problem.what for problem in alone.refused)
+    remarks = (*shared_remarks(release, None, memory, drawn), *refused, *alone.warnings)
     return replace(with_learners(found, release, looked), remarks=remarks)
 
 

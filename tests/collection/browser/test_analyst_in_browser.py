@@ -52,8 +52,8 @@ def signed_in(page: Any, site: Site, token: str) -> None:
 
 def test_nothing_is_shown_without_a_token(site: Site, new_page: NewPage, token: str) -> None:
     page = new_page(390)
-    requested: list[str] = []
-    page.on("request", lambda request: requested.append(request.url))
+    requests: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
     page.goto(f"{site.admin}/")
     page.wait_for_selector("#token")
     assert problems(page) == []
@@ -64,8 +64,8 @@ def test_nothing_is_shown_without_a_token(site: Site, new_page: NewPage, token: 
     page.fill("#token", token)
     page.keyboard.press("Enter")
     page.wait_for_selector("#leave:visible")
-    assert not any(token in url for url in requested)
-    assert {url.split("/")[2] for url in requested} == {site.admin[7:]}
+    assert not any(token in url for url in requests)
+    assert {url.split("/")[2] for url in requests} == {site.admin[7:]}
     page.click("#leave")
     page.wait_for_selector("#token")
     assert page.evaluate("sessionStorage.length + localStorage.length") == 0

@@ -124,8 +124,8 @@ def test_the_campaigns_delay_is_waited_out(site: Site, bare: Any) -> None:
 
 
 def test_a_campaign_with_a_relay_is_never_sent_directly(site: Site, bare: Any) -> None:
-    requested: list[str] = []
-    bare.on("request", lambda request: requested.append(request.url))
+    requests: list[str] = []
+    bare.on("request", lambda request: requests.append(request.url))
     found = bare.evaluate(
         """async (campaign) => {
       const { Device, Queue } = await import("/client/polyseme-client.js");
@@ -143,8 +143,8 @@ def test_a_campaign_with_a_relay_is_never_sent_directly(site: Site, bare: Any) -
         site.open(),
     )
     assert found == {"refused": "CampaignError", "state": [["waiting", 1]]}
-    assert any(url.endswith("/ohttp.js") for url in requested)
-    assert not [url for url in requested if "reports" in url]
+    assert any(url.endswith("/ohttp.js") for url in requests)
+    assert not [url for url in requests if "reports" in url]
 
 
 def test_the_devices_key_is_made_once_and_cannot_be_read(site: Site, bare: Any) -> None:

@@ -39,9 +39,9 @@ def test_a_token_that_cannot_be_traced_and_a_relay_that_cannot_read(tmp_path: Pa
     address = f"sqlite:///{tmp_path}/reports.db"
     gateway, key = new_gateway(tmp_path / "gateway.json"), new_issuer_key(tmp_path / "issuer.pem")
     invited, issuing = Invited(tmp_path / "issued.db"), list[Issuer]()
-    requested: list[tuple[str, str]] = []
+    requests: list[tuple[str, str]] = []
     page = new_page(390)
-    page.context.on("request", lambda request: requested.append((request.method, request.url)))
+    page.context.on("request", lambda request: requests.append((request.method, request.url)))
     with closing(open_store(address)) as store, ExitStack() as stack:
         collector = stack.enter_context(Process(address, ("--gateway", str(tmp_path / "gateway.json"))))
         url = f"http://127.0.0.1:{collector.port}"
@@ -77,5 +77,5 @@ def test_a_token_that_cannot_be_traced_and_a_relay_that_cannot_read(tmp_path: Pa
         assert store.counts(campaign).reports == 0
         page.reload()
         page.wait_for_selector(FORM)
-    posted = [place for method, place in requested if method == "POST"]
+    posted = [place for method, place in requests if method == "POST"]
     assert {place.split("/")[2] for place in posted} == {relay[7:], issuer[7:]}

@@ -12,7 +12,7 @@ from sites import NewPage, Site
 
 from polyseme.collection.operations import invite
 from polyseme.collection.store import State
-from polyseme.device.protected import STATED
+from polyseme.device.protected import RESPONDENT_TEXTS
 
 pytestmark = [pytest.mark.browser, pytest.mark.lane]
 
@@ -130,24 +130,24 @@ def test_languages(site: Site, new_page: NewPage) -> None:
     page.wait_for_selector(FORM)
     assert page.inner_text("h1") == "Gesundheit in unserer Region 2026"
     assert page.evaluate("document.documentElement.dir") == "ltr"
-    stated = page.evaluate("""async () => {
+    shown = page.evaluate("""async () => {
       const { TEXTS, direction } = await import("/page/texts.js");
       const empty = (text) => (typeof text === "string" ? !text.trim() : Object.values(text).some(empty));
       const told = Object.fromEntries(Object.entries(TEXTS).map(([language, { told }]) => [language, told]));
       return { told, gaps: Object.keys(TEXTS).filter((one) => empty(TEXTS[one])), arabic: direction("ar-EG") };
     }""")
-    assert stated["gaps"] == []
-    assert stated["arabic"] == "rtl"
-    for kind, texts in STATED.items():
+    assert shown["gaps"] == []
+    assert shown["arabic"] == "rtl"
+    for kind, texts in RESPONDENT_TEXTS.items():
         for language, text in texts.items():
-            assert stated["told"][language][kind] == text
+            assert shown["told"][language][kind] == text
 
 
 def test_nothing_foreign_runs_and_nothing_goes_elsewhere(site: Site, new_page: NewPage) -> None:
     campaign = site.open()
     page = new_page()
-    requested: list[str] = []
-    page.context.on("request", lambda request: requested.append(request.url))
+    requests: list[str] = []
+    page.context.on("request", lambda request: requests.append(request.url))
     answer = page.goto(f"{site.url}/c/{campaign}")
     policy = answer.headers["content-security-policy"]
     assert "default-src 'none'" in policy
@@ -185,7 +185,7 @@ def test_nothing_foreign_runs_and_nothing_goes_elsewhere(site: Site, new_page: N
     look(page)
     page.click("#send")
     page.wait_for_selector(STORED)
-    assert {url.split("/")[2] for url in requested if not url.startswith("http://localhost:")} == {site.url[7:]}
+    assert {url.split("/")[2] for url in requests if not url.startswith("http://localhost:")} == {site.url[7:]}
     assert page.context.cookies() == []
 
 

@@ -83,11 +83,11 @@ def test_a_server_starts_and_stops(command: str, tmp_path: Path) -> None:
         [sys.executable, "-c", code, *arguments], cwd=tmp_path, env={"PYTHONPATH": str(SRC)}, stderr=subprocess.PIPE
     )
     assert started.stderr is not None
-    stated = started.stderr.readline()
+    line = started.stderr.readline()
     if command == "issuer":
-        assert stated == b"3 invited, 0 of them have a token.\n"
-        stated = started.stderr.readline()
-    assert b"at http://127.0.0.1:" in stated
+        assert line == b"3 invited, 0 of them have a token.\n"
+        line = started.stderr.readline()
+    assert b"at http://127.0.0.1:" in line
     started.terminate()
     started.communicate(timeout=10)
 
@@ -99,7 +99,7 @@ def test_a_device_needs_no_arrays_for_any_of_it() -> None:
         "heavy = {'numpy', 'polars', 'pyarrow', 'scipy'} & set(sys.modules)\n"
         "assert not heavy, heavy"
     )
-    stated = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", code], env={"PYTHONPATH": str(SRC)}, capture_output=True, check=False
     )
-    assert stated.returncode == 0, stated.stderr
+    assert result.returncode == 0, result.stderr

@@ -32,8 +32,8 @@ BODY = bytes(range(256)) * 4
 def node_version() -> int:
     if shutil.which("node") is None:
         return 0
-    stated = subprocess.run(["node", "--version"], capture_output=True, text=True, check=False).stdout
-    return int(stated.lstrip("v").partition(".")[0] or 0)
+    printed = subprocess.run(["node", "--version"], capture_output=True, text=True, check=False).stdout
+    return int(printed.lstrip("v").partition(".")[0] or 0)
 
 
 pytestmark = [
@@ -45,10 +45,10 @@ pytestmark = [
 def run(task: str, given: dict[str, Any]) -> Any:
     """What a task of `drive.mjs` returns; raises with what it threw."""
     command = ["node", "--no-warnings", str(Path(__file__).parent / "drive.mjs"), str(MODULES)]
-    requested = json.dumps({"task": task, "given": given})
-    stated = subprocess.run(command, input=requested, capture_output=True, text=True, check=False, timeout=60)
-    assert stated.returncode == 0, stated.stderr
-    answer = json.loads(stated.stdout)
+    request = json.dumps({"task": task, "given": given})
+    result = subprocess.run(command, input=request, capture_output=True, text=True, check=False, timeout=60)
+    assert result.returncode == 0, result.stderr
+    answer = json.loads(result.stdout)
     if "error" in answer:
         raise ValueError(answer["error"])
     return answer["result"]

@@ -43,7 +43,7 @@ def issuer(tmp_path: Path) -> Issuer:
     return Issuer(CAMPAIGN, KEY, invited)
 
 
-def requested(issuer: Issuer, code: str, blinding: Blinding) -> Response:
+def token_request(issuer: Issuer, code: str, blinding: Blinding) -> Response:
     body = json.dumps({"invitation": code, "blinded": to_text(blinding.blinded)}).encode()
     return issuer.answer("POST", PATH, "application/json", body)
 
@@ -95,12 +95,12 @@ def test_files_of_hashes_do_not_tell_which_code(tmp_path: Path) -> None:
 
 def test_an_invitation_gives_one_token(issuer: Issuer) -> None:
     blinding = blind(KEY.public(), CAMPAIGN)
-    answer = requested(issuer, CODES[0], blinding)
+    answer = token_request(issuer, CODES[0], blinding)
     assert answer.status == 200
     token = finalize(KEY.public(), blinding, from_text(json.loads(answer.body)["signature"]))
     assert verify_token(KEY.public(), CAMPAIGN, token)
     assert issuer.invited.counts() == (4, 1)
-    assert requested(issuer, CODES[0].lower(), blind(KEY.public(), CAMPAIGN)).status == 409
+    assert token_request(issuer, CODES[0].lower(), blind(KEY.public(), CAMPAIGN)).status == 409
 
 
 def test_a_device_asks_over_the_network(issuer: Issuer) -> None:
@@ -127,18 +127,18 @@ def test_a_device_asks_over_the_network(issuer: Issuer) -> None:
 
 def test_a_lost_answer_is_given_again(issuer: Issuer, tmp_path: Path) -> None:
     blinding = blind(KEY.public(), CAMPAIGN)
-    first = requested(issuer, CODES[0], blinding)
+    first = token_request(issuer, CODES[0], blinding)
     issuer.invited.close()
     later = Issuer(CAMPAIGN, KEY, Invited(tmp_path / "issued.db"))
     assert later.invited.add(hashes()) == 0
-    assert requested(later, CODES[0], blinding) == first
-    assert requested(later, CODES[0], blind(KEY.public(), CAMPAIGN)).status == 409
+    assert token_request(later, CODES[0], blinding) == first
+    assert token_request(later, CODES[0], blind(KEY.public(), CAMPAIGN)).status == 409
 
 
 def test_who_was_not_invited_gets_nothing(issuer: Issuer) -> None:
     blinding = blind(KEY.public(), CAMPAIGN)
     for code in (new_codes(1)[0], "", "22222", "x" * 5_000, "\0"):
-        assert requested(issuer, code, blinding).status == 401
+        assert token_request(issuer, code, blinding).status == 401
     assert issuer.invited.counts() == (4, 0)
 
 
@@ -150,7 +150,7 @@ def test_one_of_many_at_once_gets_the_token(issuer: Issuer, tmp_path: Path) -> N
 
     def ask(which: Issuer, blinding: Blinding) -> None:
         ready.wait()
-        statuses.append(requested(which, CODES[1], blinding).status)
+        statuses.append(token_request(which, CODES[1], blinding).status)
 
     threads = [
         threading.Thread(target=ask, args=((issuer, other)[at % 2], blinding)) for at, blinding in enumerate(blindings)
@@ -199,7 +199,7 @@ def test_only_tokens_of_its_campaign_are_asked_for_here(issuer: Issuer) -> None:
 
 def test_what_is_kept_holds_no_code_and_no_message(issuer: Issuer, tmp_path: Path) -> None:
     blinding = blind(KEY.public(), CAMPAIGN)
-    requested(issuer, CODES[0], blinding)
+    token_request(issuer, CODES[0], blinding)
     issuer.invited.close()
     kept = b"".join(file.read_bytes() for file in tmp_path.iterdir())
     assert (code_hash(CAMPAIGN, CODES[0]) or b"none") in kept

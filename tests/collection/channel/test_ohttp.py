@@ -53,7 +53,7 @@ class Collector:
         await send({"type": "http.response.body", "body": b"red"})
 
 
-def requested(application: Any, method: str, path: str, body: bytes = b"", kind: str = "message/ohttp-req") -> Response:
+def answer_to(application: Any, method: str, path: str, body: bytes = b"", kind: str = "message/ohttp-req") -> Response:
     """What an ASGI application answers."""
     sent = list[Any]()
     pieces = [body[at : at + 1_000] for at in range(0, len(body), 1_000)] or [b""]
@@ -185,10 +185,10 @@ def test_keys_are_not_shown() -> None:
 def test_the_application_sees_the_request_but_no_sender() -> None:
     gateway, collector = Gateway((GatewayKey.fresh(7),)), Collector()
     application = with_gateway(collector, gateway)
-    keys = requested(application, "GET", "/v1/ohttp-keys")
+    keys = answer_to(application, "GET", "/v1/ohttp-keys")
     assert keys.header("content-type") == "application/ohttp-keys"
     body, opened = wrapped(keys.body, report(), 1_024)
-    answer = requested(application, "POST", "/v1/gateway", body)
+    answer = answer_to(application, "POST", "/v1/gateway", body)
     assert (answer.status, answer.header("content-type")) == (200, "message/ohttp-res")
     assert opened(answer.body) == Response(201, (("content-type", "text/plain"),), b"stored")
     (scope,) = collector.scopes
@@ -202,7 +202,7 @@ def test_the_application_sees_the_request_but_no_sender() -> None:
 
 def test_what_is_not_for_the_gateway_passes_untouched() -> None:
     collector = Collector()
-    answer = requested(with_gateway(collector, Gateway((GatewayKey.fresh(7),))), "POST", REPORTS, MARK)
+    answer = answer_to(with_gateway(collector, Gateway((GatewayKey.fresh(7),))), "POST", REPORTS, MARK)
     assert answer.status == 201
     assert collector.scopes[0]["client"] == ("192.0.2.7", 1)
     assert not relayed(collector.scopes[0])
@@ -215,7 +215,7 @@ def test_what_is_not_for_the_gateway_passes_untouched() -> None:
 def test_only_campaigns_are_reached_through_the_gateway(path: str) -> None:
     gateway, collector = Gateway((GatewayKey.fresh(7),)), Collector()
     body, opened = wrapped(gateway.configurations(), report(path), 1_024)
-    answer = requested(with_gateway(collector, gateway), "POST", "/v1/gateway", body)
+    answer = answer_to(with_gateway(collector, gateway), "POST", "/v1/gateway", body)
     assert opened(answer.body).status == 404
     assert collector.scopes == []
 
@@ -228,11 +228,11 @@ def test_what_cannot_be_opened_is_refused_in_clear() -> None:
     broken = body[:-1] + bytes([body[-1] ^ 1])
     not_http = encapsulate(gateway.keys[0].configuration(), MARK).body
     for sent, status in ((b"", 400), (MARK, 400), (stranger, 400), (broken, 400), (not_http, 400), (bytes(9_000), 413)):
-        answer = requested(application, "POST", "/v1/gateway", sent)
+        answer = answer_to(application, "POST", "/v1/gateway", sent)
         assert (answer.status, answer.header("content-type")) == (status, "application/problem+json")
         assert json.loads(answer.body)["status"] == status
         assert MARK not in answer.body
-    kind = json.loads(requested(application, "POST", "/v1/gateway", stranger).body)["type"]
+    kind = json.loads(answer_to(application, "POST", "/v1/gateway", stranger).body)["type"]
     assert kind == "https://iana.org/assignments/http-problem-types#ohttp-key"
-    assert requested(application, "POST", "/v1/gateway", body, "application/json").status == 415
+    assert answer_to(application, "POST", "/v1/gateway", body, "application/json").status == 415
     assert collector.scopes == []

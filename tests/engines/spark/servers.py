@@ -33,8 +33,8 @@ def missing_sail() -> str | None:
 class ConnectServer:
     """A server that was started, and where it listens."""
 
-    def __init__(self, command: list[str], folder: Path, name: str, stated: dict[str, str]) -> None:
-        self._process = Guarded(command, folder / f"{name}.log", environment() | stated)
+    def __init__(self, command: list[str], folder: Path, name: str, variables: dict[str, str]) -> None:
+        self._process = Guarded(command, folder / f"{name}.log", environment() | variables)
         try:
             self.address = "sc://" + wait_for(self._listening, name)
         except BaseException:

@@ -62,7 +62,7 @@ def environment() -> dict[str, str]:
     import pyspark
 
     inherited = [path for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path]
-    stated = {
+    variables = {
         "SPARK_HOME": str(Path(pyspark.__file__).parent),
         "SPARK_LOCAL_IP": LOOPBACK,
         "SPARK_NO_DAEMONIZE": "1",
@@ -71,7 +71,7 @@ def environment() -> dict[str, str]:
         "PYTHONPATH": os.pathsep.join(dict.fromkeys([str(SOURCES), str(HERE), *inherited])),
         "OPENBLAS_NUM_THREADS": "1",
     }
-    return os.environ | stated
+    return os.environ | variables
 
 
 def wait_for(found: Callable[[], T | None], what: str, patience: float = PATIENCE) -> T:
@@ -99,15 +99,15 @@ class Cluster:
             raise
 
     def _start(self, name: str, host: str, program: str, *options: str) -> Guarded:
-        stated = environment() | {
+        variables = environment() | {
             "SPARK_LOCAL_IP": host,
             "SPARK_LOCAL_DIRS": str(self._folder / f"{name}-local"),
             "SPARK_DAEMON_MEMORY": "256m",
             "SPARK_DAEMON_JAVA_OPTS": QUICK_START,
         }
-        spark_class = Path(stated["SPARK_HOME"]) / "bin" / "spark-class"
+        spark_class = Path(variables["SPARK_HOME"]) / "bin" / "spark-class"
         command = [str(spark_class), program, "--host", host, "--webui-port", "0", *options]
-        return Guarded(command, self._folder / f"{name}.log", stated)
+        return Guarded(command, self._folder / f"{name}.log", variables)
 
     def _find_address(self) -> str:
         def look() -> str | None:

@@ -24,8 +24,8 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 
 def test_all_processes_end_with_a_test_that_is_killed(tmp_path: Path) -> None:
-    stated = os.environ | {"PYTHONPATH": str(spark_cluster.HERE)}
-    killed = subprocess.run([sys.executable, "-c", _KILLED, str(tmp_path / "log")], env=stated, capture_output=True)
+    variables = os.environ | {"PYTHONPATH": str(spark_cluster.HERE)}
+    killed = subprocess.run([sys.executable, "-c", _KILLED, str(tmp_path / "log")], env=variables, capture_output=True)
     session = int(killed.stdout)
     spark_cluster.wait_for(lambda: not in_session(session) or None, "the end of all processes", patience=30)
 

@@ -321,8 +321,8 @@ method: {full-domain: {suppression: 0.1}}
     assert rows_of(local).equals(rows_of(other))
     assert local.manifest.to_dict()["method"] == other.manifest.to_dict()["method"]
     assert verdicts(on_spark.verify(folder / "out", spark=spark)) == verdicts(ps.verify(folder / "out"))
-    requested = {"qi": ["age", "sex"], "sensitive": ["pay"]}
-    one, two = ps.risk(folder / "data", **requested), on_spark.risk(folder / "data", **requested, spark=spark)
+    options = {"qi": ["age", "sex"], "sensitive": ["pay"]}
+    one, two = ps.risk(folder / "data", **options), on_spark.risk(folder / "data", **options, spark=spark)
     assert one.to_dict() == two.to_dict()
 
 
@@ -390,10 +390,10 @@ DRAWN = st.builds(
 def require_alike(spark: Any, place: Path, drawn: Drawn) -> None:
     """The same seed gives the same rows, and these the same verdicts and estimates, here and there."""
     drawn.table().write_parquet(place / "t.parquet", row_group_size=drawn.group)
-    requested: dict[str, Any] = {"seed": drawn.seed, "form": drawn.form}
-    local = ps.anonymize(place / "t.parquet", drawn.policy(), **requested)
+    options: dict[str, Any] = {"seed": drawn.seed, "form": drawn.form}
+    local = ps.anonymize(place / "t.parquet", drawn.policy(), **options)
     files = 1 + drawn.seed % 3
-    on_spark.anonymize(place / "t.parquet", drawn.policy(), place / "out", spark=spark, files=files, **requested)
+    on_spark.anonymize(place / "t.parquet", drawn.policy(), place / "out", spark=spark, files=files, **options)
     assert rows_of(local).equals(rows_of(ps.Release.open(place / "out")))
     here, there = ps.verify(local), on_spark.verify(place / "out", spark=spark)
     assert here.holds == there.holds

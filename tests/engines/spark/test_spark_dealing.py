@@ -94,8 +94,8 @@ def require_valid(release: ps.Release, folder: Path, method: str, each: int = 1)
     order = list(release.manifest["ill"].attribute.domain.values)
     for members in groups["ill"].to_list():
         assert members == sorted(set(members), key=order.index)
-        stated = {BRANCH[name] for name in members} if method == "buckets" else members
-        assert len(stated) == len(members) >= (2 if method == "buckets" else 3)
+        kinds = {BRANCH[name] for name in members} if method == "buckets" else members
+        assert len(kinds) == len(members) >= (2 if method == "buckets" else 3)
     assert release.manifest.accepted == ()
 
 
@@ -145,8 +145,8 @@ def test_the_command_line_deals_too(sail: Any, folder: Path, monkeypatch: pytest
     monkeypatch.setattr(on_spark, "session", lambda spark, master: sail)
     monkeypatch.setattr(dealing, "CELL_ROWS", ROWS)
     (folder / "p.yaml").write_text(POLICY + METHODS["buckets"])
-    requested = ("p.yaml", folder / "data", "--out", "out", "--engine", "spark", "--seed", 3, "--accept-risk")
-    done = polyseme("anonymize", *requested, cwd=folder)
+    command = ("p.yaml", folder / "data", "--out", "out", "--engine", "spark", "--seed", 3, "--accept-risk")
+    done = polyseme("anonymize", *command, cwd=folder)
     assert done.returncode == 0, done.stderr
     release = ps.Release.open(folder / "out")
     require_valid(release, folder, "buckets")

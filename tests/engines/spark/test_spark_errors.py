@@ -50,10 +50,10 @@ def no_session(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def refused(*arguments: str) -> str:
     """What a command says that exits with 2."""
-    with pytest.raises(InvalidInput) as stated:
+    with pytest.raises(InvalidInput) as raised:
         CliRunner().invoke(cli, arguments, catch_exceptions=False, standalone_mode=False)
-    assert stated.value.exit_code == 2
-    return str(stated.value)
+    assert raised.value.exit_code == 2
+    return str(raised.value)
 
 
 @pytest.mark.parametrize("master", ["sparky", "spark://", "sc://:x", "sc://[", "locals", "local[2]x"])
@@ -86,9 +86,9 @@ def test_an_address_where_a_server_answers_is_taken(listening: int, direct: None
 
 
 def test_an_address_where_no_server_answers_is_refused(direct: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ps.QuestionError, match=r"nothing answers at 127.0.0.1:1") as stated:
+    with pytest.raises(ps.QuestionError, match=r"nothing answers at 127.0.0.1:1") as raised:
         addresses.require_address("sc://127.0.0.1:1/;token=secret")
-    assert "secret" not in str(stated.value)
+    assert "secret" not in str(raised.value)
     with pytest.raises(ps.QuestionError, match="nothing answers"):
         addresses.require_address("spark://127.0.0.1:1")
     monkeypatch.setenv("https_proxy", "http://proxy.invalid")
@@ -187,10 +187,10 @@ def test_an_unknown_table_is_refused(place: Path, sail: Any) -> None:
 def test_errors_of_spark_quote_nothing(text: str, what: str) -> None:
     from pyspark.errors import PySparkException
 
-    with pytest.raises(ps.TableError, match=what) as stated, plain_errors():
+    with pytest.raises(ps.TableError, match=what) as raised, plain_errors():
         raise PySparkException(text)
-    assert "John" not in str(stated.value)
-    assert stated.value.__suppress_context__
+    assert "John" not in str(raised.value)
+    assert raised.value.__suppress_context__
 
 
 def test_other_errors_stay_what_they_are() -> None:

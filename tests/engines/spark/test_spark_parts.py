@@ -92,8 +92,8 @@ class Here(Engine):
     def __init__(self, drawn: list[pa.RecordBatch]) -> None:
         self.drawn = drawn
 
-    def __call__(self, *requested: Any) -> Any:
-        return local.publish(*requested)
+    def __call__(self, *arguments: Any) -> Any:
+        return local.publish(*arguments)
 
     def workers(self, source: Source, cancellation: Any, columns: Sequence[str]) -> WorkersHere:
         drawn = self.drawn

@@ -66,9 +66,9 @@ def policy(names: Sequence[str]) -> ps.Policy:
     return ps.Policy.from_dict({"attributes": {**quasi, "ill": ill}, "table": {"missing-values": MISSING}})
 
 
-def heard(publish: Any, *requested: Any, **more: Any) -> list[str]:
+def heard(publish: Any, *arguments: Any, **more: Any) -> list[str]:
     texts: list[str] = []
-    publish(*requested, warn=texts.append, **more)
+    publish(*arguments, warn=texts.append, **more)
     return texts
 
 
@@ -76,10 +76,10 @@ def heard(publish: Any, *requested: Any, **more: Any) -> list[str]:
 def test_people_who_stand_out_are_counted_alike(sail_or_classic: Any, tmp_path: Path, form: str) -> None:
     found, sizes = table()
     pa.parquet.write_table(found, tmp_path / "t.parquet", row_group_size=20)
-    requested = (tmp_path / "t.parquet", policy(["case", *CASES]))
+    arguments = (tmp_path / "t.parquet", policy(["case", *CASES]))
     more: dict[str, Any] = {"form": form, "seed": 1}
-    local = heard(ps.anonymize, *requested, tmp_path / "local", **more)
-    other = heard(on_spark.anonymize, *requested, tmp_path / "spark", spark=sail_or_classic, files=2, **more)
+    local = heard(ps.anonymize, *arguments, tmp_path / "local", **more)
+    other = heard(on_spark.anonymize, *arguments, tmp_path / "spark", spark=sail_or_classic, files=2, **more)
     assert other == local
     alone, few = sizes.count(1), sum(size for size in sizes if size < 5)
     said = f": {alone} of {sum(sizes)} records ({alone / sum(sizes):.1%}) are unique in these values, and {few} in"

@@ -73,10 +73,10 @@ def test_labels_of_files_and_of_frames_are_those_of_one_machine(sail_or_classic:
 
 def test_labels_in_the_long_form_are_those_of_one_machine(sail_or_classic: Any, folder: Path) -> None:
     """A row has one candidate of each set: a hundred rows a person."""
-    requested: dict[str, Any] = {"seed": 3, "form": "long"}
-    local = ps.anonymize(folder / "data", POLICY, **requested, accept_risk=True)
+    options: dict[str, Any] = {"seed": 3, "form": "long"}
+    local = ps.anonymize(folder / "data", POLICY, **options, accept_risk=True)
     other = on_spark.anonymize(
-        folder / "data", POLICY, folder / "out", spark=sail_or_classic, **requested, accept_risk=True
+        folder / "data", POLICY, folder / "out", spark=sail_or_classic, **options, accept_risk=True
     )
     assert other.manifest.rows == ROWS * L["many"] * L["pay"]
     assert rows_of(other).equals(rows_of(local))

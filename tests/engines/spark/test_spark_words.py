@@ -33,9 +33,9 @@ def text_from_worker(error: Exception) -> str:
 def test_problems_come_back_as_they_were() -> None:
     problems = (Problem("b.csv, line 52", "expected 5 fields, found 7", "is the separator right?"), Problem("", "ä:"))
     text = text_from_worker(TableError(problems))
-    with pytest.raises(TableError) as stated, plain_errors():
+    with pytest.raises(TableError) as raised, plain_errors():
         raise SparkException(f"[PYTHON_EXCEPTION] John\n  File 'x'\nValueError: {text}\n\tat org.apache.spark John")
-    assert stated.value.problems == problems
+    assert raised.value.problems == problems
 
 
 def test_what_is_not_about_the_table_is_left_alone() -> None:
@@ -51,9 +51,9 @@ def test_a_table_that_changes_is_named(text: str) -> None:
 
 @pytest.mark.parametrize("master", ["sparky;token=secret", "sc://:x/;token=secret"])
 def test_an_address_is_shown_without_its_token(master: str) -> None:
-    with pytest.raises(QuestionError, match="is not an address of Spark") as stated:
+    with pytest.raises(QuestionError, match="is not an address of Spark") as raised:
         require_address(master)
-    assert "secret" not in str(stated.value)
+    assert "secret" not in str(raised.value)
 
 
 def test_a_server_that_refuses_is_named_without_its_token(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,9 +61,9 @@ def test_a_server_that_refuses_is_named_without_its_token(monkeypatch: pytest.Mo
     session = importlib.import_module("polyseme.engines.spark.session")  # a function has the same name
     monkeypatch.setattr(session, "require_address", lambda _: None)
     monkeypatch.setattr(session, "_classic", lambda *_: 1 / 0)
-    with pytest.raises(QuestionError, match=r"no Spark session on k8s://host \(ZeroDivisionError\)") as stated:
+    with pytest.raises(QuestionError, match=r"no Spark session on k8s://host \(ZeroDivisionError\)") as raised:
         session._made("k8s://host/;token=secret")
-    assert "secret" not in str(stated.value)
+    assert "secret" not in str(raised.value)
 
 
 @pytest.mark.parametrize("files", [0, -3, 1.5, "7", True])
@@ -82,6 +82,6 @@ def test_an_engine_that_writes_parquet_only_refuses_other_formats(tmp_path: Path
 
 @pytest.mark.parametrize("option", [("--rows-per-file", "10"), ("--memory", "2GB"), ("--format", "csv")])
 def test_options_of_the_local_engine_are_refused_before_spark_starts(option: tuple[str, str]) -> None:
-    stated = CliRunner().invoke(cli, ["anonymize", "policy.yaml", "people", "--out", "r", "--engine", "spark", *option])
-    assert stated.exit_code == 2
-    assert option[0] in stated.output
+    result = CliRunner().invoke(cli, ["anonymize", "policy.yaml", "people", "--out", "r", "--engine", "spark", *option])
+    assert result.exit_code == 2
+    assert option[0] in result.output

@@ -150,7 +150,7 @@ def test_the_manifest_has_the_declared_distribution_and_promises_no_posterior() 
     assert entry["posterior"] is None
     (back,) = Manifest.from_dict(json.loads(release.manifest.to_json())).sets
     (member,) = back.strata.members
-    assert member.distributions.stated == pytest.approx(SHARES)
+    assert member.distributions.learner_prior == pytest.approx(SHARES)
     assert member.prior == pytest.approx(member.mechanism.design.blind_inclusion() / 2)
     assert member.mechanism.worst_posterior(member.prior) <= 0.5
     assert member.mechanism.worst_posterior(SHARES) > 0.5

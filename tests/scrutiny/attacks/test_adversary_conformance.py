@@ -53,7 +53,7 @@ def scene_of(mechanism: Mechanism, records: int = RECORDS, seed: int = 1) -> Sce
     helper = FEW.sample(other, SystemStream.seeded(seed + 3))
     apart = mechanism.design.structure == RANKS.structure(2)
     return Scene(
-        Shown(sets, mechanism, "rank", distance=RANKS, stated=uniform(mechanism.size)),
+        Shown(sets, mechanism, "rank", distance=RANKS, learner_prior=uniform(mechanism.size)),
         Promised(
             guess=mechanism.worst_posterior(uniform(mechanism.size)),
             apart=2.0 if apart else 1.0,

@@ -243,10 +243,10 @@ def test_plain_diversity_gives_the_range_away_and_semantic_diversity_does_not():
     ranks = LineDistance.ranks(9)
     plain, apart = balanced(9, 3, 1), balanced(9, 3, 3)
     truth, sets = publish(plain, 5_000, 6)
-    requested = Promised(apart=3)
-    assert one(similarity, sets, plain, "", None, ranks, promised=requested).exceeded
+    promised = Promised(apart=3)
+    assert one(similarity, sets, plain, "", None, ranks, promised=promised).exceeded
     kept = apart.sample(truth, SystemStream.seeded(1))
-    assert not one(similarity, kept, apart, "", None, ranks, promised=requested).exceeded
+    assert not one(similarity, kept, apart, "", None, ranks, promised=promised).exceeded
 
 
 def test_background_knowledge_of_a_balanced_set():
@@ -427,7 +427,7 @@ def test_the_whole_battery():
     truth, sets = publish(mechanism, 2_000, 3)
     found = attack(
         Scene(
-            Shown(sets, mechanism, "s", distance=LineDistance.ranks(9), stated=np.full(9, 1 / 9)),
+            Shown(sets, mechanism, "s", distance=LineDistance.ranks(9), learner_prior=np.full(9, 1 / 9)),
             Promised(apart=2, any_prior=0.9),
             truth=truth,
             features=np.zeros((2_000, 1), dtype=np.int64),

@@ -115,8 +115,8 @@ def test_the_person_worst_off_may_be_missing_in_a_sample() -> None:
     """What a sample shows of such a person is a lower limit, which large samples reach."""
     prior = ", ".join(map("{}: {}".format, VALUES, [0.45, 0.25, 0.2, 0.06, 0.03, 0.01]))
     shares = np.broadcast_to(np.array([0.4, 0.3, 0.2, 0.08, 0.019, 0.001]), (2, 4, len(VALUES)))
-    requested = policy(f"prior: {{{prior}}}, protect: {{diversity: {{l: 2}}}}")
-    release = ps.anonymize(people(20_000, 4, shares, 2), requested, seed=2)
+    rules = policy(f"prior: {{{prior}}}, protect: {{diversity: {{l: 2}}}}")
+    release = ps.anonymize(people(20_000, 4, shares, 2), rules, seed=2)
     whole = {one.attack: one for one in attack_release(release)}
     few, many = (list(samples(release, records, 12)) for records in (40, 8_000))
     for name in WORST_OFF:

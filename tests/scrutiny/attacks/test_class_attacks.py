@@ -140,7 +140,7 @@ def test_a_finding_is_complete(name: str) -> None:
     one = replace(
         people,
         within=replace(people.within, distance=TREE),
-        absent=Absent("ill", 8, quarter, quarter, stated=True),
+        absent=Absent("ill", 8, quarter, quarter, by_method=True),
         promised=Promised(guess=1 / 3, moved=0.9),
     )
     assert IN_CLASSES[name].lacks(one) == ""
@@ -255,12 +255,12 @@ def grouped_people(strength: float, groups: int = 1_000, values: int = 6, size: 
     """Groups of different values, and three columns that tell the value with some probability each."""
     random = np.random.default_rng(seed)
     truth = np.concatenate([random.choice(values, size, replace=False) for _ in range(groups)])
-    stated = [
+    features = [
         np.where(random.random(len(truth)) < strength, truth, random.integers(0, values, len(truth))) for _ in range(3)
     ]
     members = np.repeat(np.arange(groups), size)
     within = Within(Counts.from_codes(members, truth, values, "ill"), "group", members=members)
-    return Scene(within=within, features=np.column_stack(stated), truth=truth)
+    return Scene(within=within, features=np.column_stack(features), truth=truth)
 
 
 @pytest.mark.parametrize(("strength", "low", "high"), [(0.0, 0.30, 0.37), (0.5, 0.90, 0.95), (1.0, 0.999, 1.0)])
@@ -280,8 +280,8 @@ def test_what_is_learned_is_nearly_as_good_as_knowing_it() -> None:
     people = grouped_people(0.3)
     assert people.features is not None
     assert people.truth is not None
-    truth, stated = people.truth.reshape(-1, 3), people.features.reshape(-1, 3, 3)
-    weight = np.where(stated[:, :, None, :] == truth[:, None, :, None], 0.3 + 0.7 / 6, 0.7 / 6).prod(axis=3)
+    truth, features = people.truth.reshape(-1, 3), people.features.reshape(-1, 3, 3)
+    weight = np.where(features[:, :, None, :] == truth[:, None, :, None], 0.3 + 0.7 / 6, 0.7 / 6).prod(axis=3)
     best = definetti._exact(weight).argmax(axis=2) == np.arange(3)
     assert only("definetti", people).success == pytest.approx(best.mean(), abs=0.025)
     assert only("definetti", people).success < best.mean() + 0.01

@@ -54,8 +54,8 @@ def test_strata_and_samples_are_both_told() -> None:
     policy = POLICY + "impossible: [{when: {sex: f}, attribute: ill, values: [d]}]\n"
     people = pl.DataFrame({"age": [30] * 40, "sex": ["f", "m"] * 20, "ill": ["a", "b"] * 20})
     release = ps.anonymize(people, policy, seed=1)
-    stated = {one.knows.partition("; ")[2] for one in attack_sample(counted(release), release)}
+    remarks = {one.knows.partition("; ")[2] for one in attack_sample(counted(release), release)}
     sampled = "a random sample of 40 of 40 records"
     # Adversaries who learn from all records guess at all of them, whatever their stratum.
-    assert stated == {"", f"shown for {sampled}", f"shown for the largest stratum in {sampled}"}
+    assert remarks == {"", f"shown for {sampled}", f"shown for the largest stratum in {sampled}"}
     assert len(attack_sample(counted(release), release)) == len(attack_release(release))

@@ -33,7 +33,7 @@ def written_out(sets: np.ndarray, mechanism: Mechanism, levels: np.ndarray, roun
     """`belief(r, v)` after so many rounds, one candidate at a time."""
     inside, outside = (weights.tolist() for weights in mechanism.weights(sets))
     records, size, share = len(sets), mechanism.size, [1.0 / mechanism.size] * mechanism.size
-    stated = [[0.0] * sets.shape[1] for _ in range(records)]
+    logs = [[0.0] * sets.shape[1] for _ in range(records)]
     belief: list[list[float]] = []
     for _ in range(rounds + 1):
         if belief:
@@ -43,10 +43,10 @@ def written_out(sets: np.ndarray, mechanism: Mechanism, levels: np.ndarray, roun
                 for value in range(size):
                     held[value] += beliefs_of[row.index(value)] if value in row else 0.0
                     revised[value] += beliefs_of[row.index(value)] if value in row else share[value] * left / beyond
-            stated = [[evidence(sets, belief, held, levels, r, value) for value in sets[r]] for r in range(records)]
+            logs = [[evidence(sets, belief, held, levels, r, value) for value in sets[r]] for r in range(records)]
             share = [value / records for value in revised]
         belief = []
-        for row, weights, other, hints in zip(sets.tolist(), inside, outside, stated):
+        for row, weights, other, hints in zip(sets.tolist(), inside, outside, logs):
             joint = [share[v] * w * math.exp(hint) for v, w, hint in zip(row, weights, hints)]
             lie = other * (1.0 - sum(share[v] for v in row))
             belief.append([one / (sum(joint) + lie) for one in joint])

@@ -101,9 +101,9 @@ def test_sets_of_members_are_intersected_unless_they_share_one() -> None:
 def test_success_without_the_original_is_what_the_original_says() -> None:
     table = households(1_500, seed=1)
     apart = quietly(table, policy("quasi-identifier", shared=False))
-    stated, true = shared_finding(apart), shared_finding(apart, table)
-    assert stated.success == pytest.approx(true.success, abs=0.03)
-    assert stated.detail["sharing"] > 0.97
+    remarks, true = shared_finding(apart), shared_finding(apart, table)
+    assert remarks.success == pytest.approx(true.success, abs=0.03)
+    assert remarks.detail["sharing"] > 0.97
 
 
 @pytest.mark.parametrize("grouped", [True, False])
@@ -123,9 +123,9 @@ def test_shared_values_are_warned_of_before_and_while_publishing(tmp_path: Path)
     table = households(200)
     heard: list[str] = []
     ps.anonymize(table, policy(shared=False), warn=heard.append)
-    (stated,) = [text for text in heard if "share their value" in text]
-    assert "records with the same home share their value of 'income'" in stated
-    assert "shared-by: home" in stated
+    (remarks,) = [text for text in heard if "share their value" in text]
+    assert "records with the same home share their value of 'income'" in remarks
+    assert "shared-by: home" in remarks
     assert any("share their value" in text for text in ps.plan(policy(shared=False), data=table).remarks)
     assert not any("share their value" in text for text in ps.plan(policy(), data=table).remarks)
     quiet: list[str] = []
@@ -137,12 +137,12 @@ def test_verify_and_the_report_say_it(tmp_path: Path) -> None:
     """`verify` held, and said nothing."""
     table = households(300)
     apart = quietly(table, policy("quasi-identifier", shared=False))
-    (stated,) = ps.verify(apart).remarks
-    assert "By intersecting their sets" in stated
+    (remarks,) = ps.verify(apart).remarks
+    assert "By intersecting their sets" in remarks
     together = quietly(table, policy(), tmp_path / "release")
-    (stated,) = ps.verify(together).remarks
-    assert "one group of 'home' show one set" in stated
-    assert json.loads(polyseme("verify", tmp_path / "release", "--json").stdout)["remarks"] == [stated]
+    (remarks,) = ps.verify(together).remarks
+    assert "one group of 'home' show one set" in remarks
+    assert json.loads(polyseme("verify", tmp_path / "release", "--json").stdout)["remarks"] == [remarks]
     # The last line is no all-clear beside that.
     closing = "Every model holds. No model covers what is remarked above."
     assert closing in " ".join(polyseme("verify", tmp_path / "release").stdout.split())
@@ -201,14 +201,14 @@ def test_the_key_of_a_run_is_thrown_away_and_a_key_file_keeps_sets(tmp_path: Pat
 @pytest.mark.parametrize(("share", "refused"), [(0.005, False), (0.02, True)])
 def test_groups_that_differ_are_counted_and_refused_above_one_percent(share: float, refused: bool) -> None:
     table = households(1_000, differing=share)
-    stated = f"{round(1_000 * share):,} of 1,000 groups of 'home' have members with different values"
+    message = f"{round(1_000 * share):,} of 1,000 groups of 'home' have members with different values"
     heard: list[str] = []
     if refused:
-        with pytest.raises(ps.RiskError, match=stated):
+        with pytest.raises(ps.RiskError, match=message):
             ps.anonymize(table, policy(), warn=heard.append)
-        assert any(stated in text and "refuses" in text for text in ps.plan(policy(), data=table).remarks)
+        assert any(message in text and "refuses" in text for text in ps.plan(policy(), data=table).remarks)
     release = ps.anonymize(table, policy(), warn=heard.append, accept_risk=refused)
-    assert any(stated in text for text in heard)
+    assert any(message in text for text in heard)
     assert release.manifest["income"].differing == share
     # Nothing of the truth was changed for it: every set holds the value of its own record.
     true = dict(zip(table["person"], table["income"]))
@@ -229,7 +229,7 @@ def test_members_under_different_conditions_count_as_different() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "stated"),
+    ("change", "message"),
     [
         (("shared-by: home,", "shared-by: house,"), "no attribute 'house'"),
         (("shared-by: home,", "shared-by: income,"), "cannot tell groups"),
@@ -237,9 +237,9 @@ def test_members_under_different_conditions_count_as_different() -> None:
         (("home: {role: identifier}", "home: {role: quasi-identifier, hierarchy: suppress}"), "generalized"),
     ],
 )
-def test_what_cannot_tell_groups_is_refused_with_its_place(change: tuple[str, str], stated: str) -> None:
+def test_what_cannot_tell_groups_is_refused_with_its_place(change: tuple[str, str], message: str) -> None:
     text = POLICY.replace("ROLE", "identifier").replace("SHARED", "shared-by: home,")
-    with pytest.raises(ps.PolicyError, match=stated) as error:
+    with pytest.raises(ps.PolicyError, match=message) as error:
         ps.Policy.loads(text.replace(*change))
     assert "shared-by" in str(error.value)
 

@@ -136,9 +136,9 @@ def test_a_release_whose_order_tells_the_truth_is_violated() -> None:
     assert "order that can tell true values" in by_truth.note
     assert by_truth.parameters["blocks_p_value"] < LEVEL
     first = np.array([[value, *(other for other in row if other != value)] for value, row in zip(truth, honest)])
-    stated = mechanism(with_sets(release, first))
-    assert (stated.holds, stated.worst) == (False, 0.0)
-    assert "in another order than the domain's" in stated.note
+    checked = mechanism(with_sets(release, first))
+    assert (checked.holds, checked.worst) == (False, 0.0)
+    assert "in another order than the domain's" in checked.note
 
 
 def test_the_order_of_a_table_of_another_program_is_a_remark() -> None:

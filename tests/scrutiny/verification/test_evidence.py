@@ -132,10 +132,10 @@ def test_a_near_miss_is_found_with_enough_records() -> None:
 
 
 def test_a_wrong_truth_probability_is_found() -> None:
-    stated, done = made("balanced", free(20), 3, 0.8), made("balanced", free(20), 3, 1.0)
+    declared, done = made("balanced", free(20), 3, 0.8), made("balanced", free(20), 3, 1.0)
     sets = drawn(done, np.zeros(2_000, dtype=np.int64))
     assert examine(grouped(sets, 20), done).p_value > LEVEL
-    assert examine(grouped(sets, 20), stated).p_value < LEVEL
+    assert examine(grouped(sets, 20), declared).p_value < LEVEL
 
 
 def test_right_values_in_wrong_pairs_are_found() -> None:

@@ -85,9 +85,9 @@ def _says_nothing(entry: dict[str, Any]) -> None:
 def test_the_simple_algorithm_does_not_pass_for_balanced(tmp_path: Path, edit: Edit, form: str) -> None:
     found = forged(tmp_path, SIMPLE, edit, form=form)
     assert broken(found) == ["posterior"]
-    stated = verdict(found, "posterior")
-    assert stated.worst == pytest.approx(0.727, abs=5e-4)
-    assert stated.bound == 0.5
+    checked = verdict(found, "posterior")
+    assert checked.worst == pytest.approx(0.727, abs=5e-4)
+    assert checked.bound == 0.5
 
 
 def test_a_balanced_release_relabeled_as_simple_does_not_pass(tmp_path: Path) -> None:
@@ -138,13 +138,13 @@ def test_sets_of_another_algorithm_are_found(tmp_path: Path, form: str) -> None:
     honest = json.loads((tmp_path / "honest" / "manifest.json").read_text())["attributes"][1]
     found = forged(tmp_path, SIMPLE, lambda entry: entry.update(honest), form=form)
     assert broken(found) == ["mechanism"]
-    stated = verdict(found, "mechanism")
-    assert stated.worst < 1e-6 < stated.bound
+    checked = verdict(found, "mechanism")
+    assert checked.worst < 1e-6 < checked.bound
     if form == "set":
-        assert stated.parameters["degrees_of_freedom"] == 22
-        assert stated.parameters["deviance"] > 500
+        assert checked.parameters["degrees_of_freedom"] == 22
+        assert checked.parameters["deviance"] > 500
     else:
-        assert "only how often each value occurs" in stated.note
+        assert "only how often each value occurs" in checked.note
     table = ps.estimate(tmp_path / "r", of=["x"])
     assert "do not fit the mechanism" in table.notes[0]
     assert not any("do not fit" in note for note in ps.estimate(tmp_path / "honest", of=["x"], by=["sex"]).notes)
@@ -158,8 +158,8 @@ def test_a_value_that_always_has_the_same_companion_is_found(tmp_path: Path) -> 
     sets = np.sort(np.stack([codes, (codes + 7) % 14], axis=1), axis=1)
     found = forged(tmp_path, "semantic-diversity: {l: 2, d: 6}", lambda entry: None, sets)
     assert broken(found) == ["mechanism"]
-    stated = verdict(found, "mechanism").parameters
-    assert stated["singles_p_value"] > 0.01 > 1e-20 > stated["pairs_p_value"]
+    checked = verdict(found, "mechanism").parameters
+    assert checked["singles_p_value"] > 0.01 > 1e-20 > checked["pairs_p_value"]
 
 
 @pytest.mark.parametrize("form", ["set", "long"])
@@ -173,10 +173,10 @@ def test_what_is_not_promised_is_a_note(tmp_path: Path, design: str, worst: floa
 
     found = forged(tmp_path, f"semantic-diversity: {{l: 2, d: 6, mechanism: {design}}}", age, form=form)
     assert found.holds
-    stated = verdict(found, "posterior")
-    assert stated.worst == pytest.approx(worst, abs=5e-4) if worst else stated.worst is not None
-    assert stated.bound is None
-    assert f"1/l = 0.5 is not promised by the {design} design" in stated.note
+    checked = verdict(found, "posterior")
+    assert checked.worst == pytest.approx(worst, abs=5e-4) if worst else checked.worst is not None
+    assert checked.bound is None
+    assert f"1/l = 0.5 is not promised by the {design} design" in checked.note
 
 
 def test_an_old_manifest_is_judged_by_its_design(tmp_path: Path) -> None:
@@ -192,9 +192,9 @@ def test_the_manifest_says_what_is_promised() -> None:
     wide = "{line: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 15, 20, 25, 30]}"
     least = "semantic-diversity: {l: 3, d: 6, mechanism: least-risk}"
     release = ps.anonymize(people(), policy(least, wide))
-    stated = verdict(ps.verify(release), "posterior")
-    assert stated.holds
-    assert stated.worst == stated.bound == release.manifest["x"].posterior > 1 / 3
+    checked = verdict(ps.verify(release), "posterior")
+    assert checked.holds
+    assert checked.worst == checked.bound == release.manifest["x"].posterior > 1 / 3
     blind = ps.anonymize(people(), policy("semantic-diversity: {l: 2, d: 3}, ldp: {epsilon: 1.0}"))
     assert blind.manifest["x"].posterior == 0.5
     assert verdict(ps.verify(blind), "posterior").worst < 0.5

@@ -21,8 +21,8 @@ def test_structure_is_recognized() -> None:
 def test_all_problems_at_once() -> None:
     with pytest.raises(PolicyError) as caught:
         MatrixDistance([[1, 2, np.nan], [3, 0, 0], [1, -1, 0]])
-    stated = [problem.what for problem in caught.value.problems]
-    assert stated == [
+    problems = [problem.what for problem in caught.value.problems]
+    assert problems == [
         "1 entry is not a finite number, first at row 1, column 3",
         "1 entry is not zero on the diagonal, first at row 1, column 1",
         "2 entries are not positive off the diagonal, first at row 2, column 3",

@@ -21,18 +21,18 @@ def data(tmp_path: Path) -> Path:
 
 
 def test_list_names_every_taxonomy() -> None:
-    stated = CliRunner().invoke(command, ["list"])
-    assert stated.exit_code == 0
-    assert "icd10" in stated.stdout
-    assert "code < category < block < chapter" in stated.stdout
+    result = CliRunner().invoke(command, ["list"])
+    assert result.exit_code == 0
+    assert "icd10" in result.stdout
+    assert "code < category < block < chapter" in result.stdout
     listed = json.loads(CliRunner().invoke(command, ["list", "--json"]).stdout)
     assert [one["name"] for one in listed["taxonomies"]] == ["countries", "education", "icd10", "occupation"]
 
 
 def test_show_prints_the_tree() -> None:
-    stated = CliRunner().invoke(command, ["show", "education"])
-    assert stated.exit_code == 0
-    assert "\n    8  Doctoral or equivalent\n" in stated.stdout
+    result = CliRunner().invoke(command, ["show", "education"])
+    assert result.exit_code == 0
+    assert "\n    8  Doctoral or equivalent\n" in result.stdout
     shown = json.loads(CliRunner().invoke(command, ["show", "icd10", "--json"]).stdout)
     assert shown["categories"] == len(shown["nodes"])
     assert shown["nodes"][0]["parent"] is None
@@ -41,9 +41,9 @@ def test_show_prints_the_tree() -> None:
 
 
 def test_check_counts_and_shows_no_value(data: Path) -> None:
-    stated = CliRunner().invoke(command, ["check", "icd10", str(data), "--column", "diagnosis"])
-    assert stated.exit_code == 1
-    assert "marked-value" not in stated.output
+    result = CliRunner().invoke(command, ["check", "icd10", str(data), "--column", "diagnosis"])
+    assert result.exit_code == 1
+    assert "marked-value" not in result.output
     counted = CliRunner().invoke(command, ["check", "icd10", str(data), "--column", "diagnosis", "--json"])
     assert counted.exit_code == 1
     assert json.loads(counted.stdout) == {
@@ -59,9 +59,9 @@ def test_check_without_column_knows_a_header_from_a_value(tmp_path: Path) -> Non
     file = tmp_path / "codes.txt"
     for text, records in [("J45.0\nK02\n", 2), ("code\nJ45.0\nK02\n", 2)]:
         file.write_text(text)
-        stated = CliRunner().invoke(command, ["check", "icd10", str(file), "--json"])
-        assert stated.exit_code == 0
-        assert json.loads(stated.stdout)["found"]["records"] == records
+        result = CliRunner().invoke(command, ["check", "icd10", str(file), "--json"])
+        assert result.exit_code == 0
+        assert json.loads(result.stdout)["found"]["records"] == records
 
 
 def test_check_refuses_a_file_without_a_line(tmp_path: Path) -> None:
@@ -73,9 +73,9 @@ def test_check_refuses_a_file_without_a_line(tmp_path: Path) -> None:
 def test_check_reads_parquet(tmp_path: Path) -> None:
     file = tmp_path / "people.parquet"
     pl.DataFrame({"id": [1, 2, 3], "country": ["FR", None, "Japan"]}).write_parquet(file)
-    stated = CliRunner().invoke(command, ["check", "countries", str(file), "--column", "country", "--json"])
-    assert stated.exit_code == 0
-    assert json.loads(stated.stdout)["empty"] == {"records": 1}
+    result = CliRunner().invoke(command, ["check", "countries", str(file), "--column", "country", "--json"])
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["empty"] == {"records": 1}
     with pytest.raises(TableError, match="did you mean 'country'"):
         CliRunner().invoke(command, ["check", "countries", str(file), "--column", "contry"], catch_exceptions=False)
 

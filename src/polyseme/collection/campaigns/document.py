@@ -124,20 +124,20 @@ def make_campaign(policy: Policy | str | Path, questions: str | Path | Mapping[s
     made = _planned(policy, questions, problems)
     columns = _columns(policy, made, domains, problems)
     labels = {column.name: _domain_of(column.attribute).values for column in columns}
-    requested = read_questions(questions, labels or _declared(policy), problems)
-    problems.extend(_sourceless(columns, requested))
+    read = read_questions(questions, labels or _declared(policy), problems)
+    problems.extend(_sourceless(columns, read))
     if problems or made is None:
         raise PolicyError(problems)
-    return _finished(_document(policy, columns, requested, problems), made)
+    return _finished(_document(policy, columns, read, problems), made)
 
 
-def _sourceless(columns: Sequence[Column], requested: Questions) -> Iterator[Problem]:
+def _sourceless(columns: Sequence[Column], questions: Questions) -> Iterator[Problem]:
     """Problems of columns with a non-uniform prior whose source is not given to respondents."""
     for column in columns:
-        if not isinstance(column, Sets) or column.name not in requested.questions:
+        if not isinstance(column, Sets) or column.name not in questions.questions:
             continue
         priors = [member.prior for member in column.strata.members if member.prior is not None]
-        if "source" not in requested.questions[column.name] and any(prior.max() > prior.min() for prior in priors):
+        if "source" not in questions.questions[column.name] and any(prior.max() > prior.min() for prior in priors):
             where = f"questions.questions.{column.name}"
             what = "its prior is not uniform: people are told where it comes from"
             yield Problem(where, what, "source: Statistical Office, census of 2025")
@@ -291,7 +291,7 @@ def _entry(column: Column, sampling: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _document(
-    policy: Policy, columns: Sequence[Column], requested: Questions, problems: list[Problem]
+    policy: Policy, columns: Sequence[Column], questions: Questions, problems: list[Problem]
 ) -> dict[str, Any]:
     opened = {item.name: _domain_of(item.attribute) for item in columns if isinstance(item, AsIs)}
     protected = [item for item in columns if isinstance(item, Sets)]
@@ -300,15 +300,15 @@ def _document(
         raise PolicyError(problems)
     return {
         "format": FORMAT,
-        "name": requested.name,
-        "title": dict(requested.title),
-        "languages": list(requested.languages),
+        "name": questions.name,
+        "title": dict(questions.title),
+        "languages": list(questions.languages),
         "columns": [_entry(item, sampling.get(item.name, {})) for item in columns],
         "sampling": sampling,
-        "questions": dict(requested.questions),
+        "questions": dict(questions.questions),
         "promises": {item.name: _promise(item, sampling[item.name]) for item in protected},
         "models": [{model.name: dict(model.parameters)} for model in policy.models],
-        "collection": dict(requested.collection),
+        "collection": dict(questions.collection),
     }
 
 
@@ -350,11 +350,13 @@ def _read(document: Mapping[str, Any]) -> Campaign:
     except CampaignError as error:
         raise CampaignError(
             Problem(
-                f"questions.{item.where}" if item.where.startswith(_REQUESTED) else item.where, item.what, item.hint
+                f"questions.{item.where}" if item.where.startswith(_FROM_QUESTIONS) else item.where,
+                item.what,
+                item.hint,
             )
             for item in error.problems
         ) from None
 
 
-_REQUESTED = ("name", "title", "languages", "questions", "collection")
+_FROM_QUESTIONS = ("name", "title", "languages", "questions", "collection")
 """Parts of the document that come from the file with questions."""

@@ -75,17 +75,17 @@ def read_questions(
     for name, at in inner.items():
         if name not in labels:
             at.problem("no such column is asked", nearest(name, labels))
-    requested = {}
+    read = {}
     for name, values in labels.items():
         if name not in inner:
             reader.at("questions", None).problem(f"no question for '{name}'", f"{name}: {{text: ...}}")
         else:
-            requested[name] = _question(inner[name], values, languages)
+            read[name] = _question(inner[name], values, languages)
     return Questions(
         reader.at("name", given.get("name", "")).text(),
         languages,
         _spoken(reader.at("title", given.get("title", "")), languages) if "title" in given else {},
-        requested,
+        read,
         _collection(reader.at("collection", given.get("collection", {})), languages),
     )
 

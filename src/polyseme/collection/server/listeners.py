@@ -158,7 +158,7 @@ class _Admin:
 
     async def moved(self, request: Request) -> Response:
         """Open, close or purge; releasing is what `release` does."""
-        campaign, wanted = request.path_params["campaign"], (await _requested(request)).get("state")
+        campaign, wanted = request.path_params["campaign"], (await _body(request)).get("state")
         states = {state.value: state for state in (State.OPEN, State.CLOSED, State.PURGED)}
         if type(wanted) is not str or wanted not in states:
             raise Malformed("state is open, closed or purged")
@@ -171,7 +171,7 @@ class _Admin:
 
     async def invited(self, request: Request) -> Response:
         """New invitations, which are shown only this once."""
-        campaign, count = request.path_params["campaign"], (await _requested(request)).get("count")
+        campaign, count = request.path_params["campaign"], (await _body(request)).get("count")
         if type(count) is not int:
             raise Malformed("count is a whole number")
         codes = await self.collector.read(lambda store: invite(store, campaign, count))
@@ -193,10 +193,10 @@ class _Admin:
 
     async def estimates(self, request: Request) -> Response:
         """The shares of a protected column of a closed campaign, with intervals."""
-        campaign, requested = request.path_params["campaign"], request.query_params
-        if not requested.keys() <= {"of", "by"} or "of" not in requested:
+        campaign, query = request.path_params["campaign"], request.query_params
+        if not query.keys() <= {"of", "by"} or "of" not in query:
             raise Malformed("of names a protected column, by an open one or nothing")
-        question = campaign, requested["of"], requested.get("by") or None
+        question = campaign, query["of"], query.get("by") or None
         kept = await self.collector.read(lambda store: store.campaign(campaign))
         if kept.state is State.PURGED:
             self._estimates.pop(question, None)
@@ -219,7 +219,7 @@ class _Admin:
 
     async def released(self, request: Request) -> Response:
         """The release of a closed campaign, as an archive."""
-        campaign, k = request.path_params["campaign"], (await _requested(request)).get("k")
+        campaign, k = request.path_params["campaign"], (await _body(request)).get("k")
         if k is not None and type(k) is not int:
             raise Malformed("k is a whole number")
         archive = await self.collector.read(lambda store: _archive(store, campaign, k))
@@ -229,7 +229,7 @@ class _Admin:
         return Response(archive, media_type="application/zip", headers=headers)
 
 
-async def _requested(request: Request) -> dict[str, Any]:
+async def _body(request: Request) -> dict[str, Any]:
     body = await read_body(request.scope, request.receive, 4_096)
     return read_object(body or b"{}")
 
@@ -280,19 +280,19 @@ def serve(
     admin_port: int = 8081,
     rate: float = 120.0,
     gateway: Gateway | None = None,
-    stated: Callable[[Listening], None] = lambda listening: None,
+    on_start: Callable[[Listening], None] = lambda listening: None,
 ) -> None:
     """Take reports until a signal comes.
 
-    rate     reports a minute from one address; 0 for no limit
-    gateway  opens what comes through a relay; None where no campaign names one
-    stated   called with its address, as soon as it listens
+    rate      reports a minute from one address; 0 for no limit
+    gateway   opens what comes through a relay; None where no campaign names one
+    on_start  called with its address, as soon as it listens
     """
     writing = open_store(address)
     collector_parts = writing, open_store(address), Limits(rate)
     public, admin = _bound(host, port), _bound(LOOPBACK, admin_port)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(_serve(collector_parts, public, admin, gateway, stated))
+        runner.run(_serve(collector_parts, public, admin, gateway, on_start))
 
 
 async def _serve(
@@ -300,7 +300,7 @@ async def _serve(
     public: socket.socket,
     admin: socket.socket,
     gateway: Gateway | None,
-    stated: Callable[[Listening], None],
+    on_start: Callable[[Listening], None],
 ) -> None:
     collector = Collector(*parts)
     outer = public_app(collector) if gateway is None else with_gateway(public_app(collector), gateway)
@@ -312,7 +312,7 @@ async def _serve(
     work = [asyncio.create_task(server.serve([bound])) for server, bound in zip(servers, (public, admin))]
     while not all(server.started for server in servers) and not any(task.done() for task in work):
         await asyncio.sleep(0.01)
-    stated(Listening(_url(public), _url(admin)))
+    on_start(Listening(_url(public), _url(admin)))
     _log.info("takes reports")
     await asyncio.gather(*work)
     await collector.stop()

@@ -188,8 +188,8 @@ class PostgresStore:
     ) -> None:
         """Use invitations up; a report whose invitation was not issued, or is spent, goes again."""
         spends = {(key[0], entries[reports[key]].spends): key for key in keys}
-        requested = sorted((number, found) for number, found in spends if found is not None)
-        if not requested:
+        wanted = sorted((number, found) for number, found in spends if found is not None)
+        if not wanted:
             return
         query = """
             INSERT INTO spent
@@ -197,8 +197,8 @@ class PostgresStore:
             JOIN unnest(%s::integer[], %s::bytea[]) AS asked (campaign, hash) USING (campaign, hash)
             ORDER BY campaign, hash
             ON CONFLICT DO NOTHING RETURNING campaign, hash"""
-        spent = set(self._db.execute(query, _split(requested), binary=True).fetchall())
-        refused = [spends[item] for item in requested if item not in spent]
+        spent = set(self._db.execute(query, _split(wanted), binary=True).fetchall())
+        refused = [spends[item] for item in wanted if item not in spent]
         for key in refused:
             outcomes[reports[key]] = Outcome.UNINVITED
         if refused:

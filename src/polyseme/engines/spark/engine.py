@@ -236,8 +236,8 @@ class _Work:
         """
         dropping = any(item.domain.missing.action == "drop" for item in self.job.sets)
         conditions = any(item.attribute.constraints or item.attribute.conditional for item in self.job.sets)
-        requested = dropping or conditions or self.job.counts_draws or layout.dealing is not None
-        return bool(tasks.rows) and not requested
+        needs_pass = dropping or conditions or self.job.counts_draws or layout.dealing is not None
+        return bool(tasks.rows) and not needs_pass
 
     def _total(self, tasks: Tasks, sealed: Sealed) -> tuple[Tasks, BatchTally]:
         """The tasks with their row numbers, and the counts; raises the problems of the table."""
@@ -270,11 +270,11 @@ class _Work:
                 drawn = self._mapped(frame.chosen(rebased.columns), once, once.schema())
                 self._finished(lambda: drawn.write.parquet(_address(staging)))
             staged = self.spark.read.schema(spark_schema(once.schema())).parquet(_address(staging))
-            stated = staged.where(sql.col("found").isNotNull()).select("found")
-            reports = [sealed.open(bytes(row[0])) for row in self._finished(stated.collect)]
+            summaries = staged.where(sql.col("found").isNotNull()).select("found")
+            reports = [sealed.open(bytes(row[0])) for row in self._finished(summaries.collect)]
             total = _total(reports, [0] * len(reports))
             Problems(total.problems).raise_any()
-            prints = self._prints(stated, StagedPrints(job, sealed)) if job.counts_draws else {}
+            prints = self._prints(summaries, StagedPrints(job, sealed)) if job.counts_draws else {}
             fill(self.run.outcome, job, total, _with_none(job, prints))
             drawn = staged.where(sql.col("found").isNull()).drop("found")
             if veil is not None:

@@ -163,10 +163,10 @@ class Rebased:
         frame = SparkSource.beneath(source)
         if frame is None:
             raise TableError("not a frame of Spark")
-        requested = _Requested(frame.schema)
-        for _ in over(source, requested).batches(names):
+        recorder = _ColumnRecorder(frame.schema)
+        for _ in over(source, recorder).batches(names):
             pass
-        return cls(over(source, FrameSource(frame.schema.empty_table())), tuple(requested.columns), tuple(names))
+        return cls(over(source, FrameSource(frame.schema.empty_table())), tuple(recorder.columns), tuple(names))
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         named = pa.RecordBatch.from_arrays(batch.columns, names=list(self.columns))
@@ -175,7 +175,7 @@ class Rebased:
         return table.to_batches()[0]
 
 
-class _Requested(FrameSource):
+class _ColumnRecorder(FrameSource):
     """An empty table that remembers which columns were read."""
 
     def __init__(self, schema: pa.Schema) -> None:

@@ -86,7 +86,7 @@ def plain_errors() -> Iterator[None]:
     except Exception as error:
         if not of_spark(error):
             raise
-        raise _stated(error) from None
+        raise _table_error(error) from None
 
 
 @contextmanager
@@ -110,7 +110,7 @@ def named(error: Exception) -> str:
     return str(found or type(error).__name__)
 
 
-def _stated(error: Exception) -> TableError:
+def _table_error(error: Exception) -> TableError:
     text = str(error)
     if found := _PROBLEMS.search(text):
         return TableError(Problem(*problem) for problem in json.loads(b64decode(found[1])))

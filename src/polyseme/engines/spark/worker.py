@@ -265,7 +265,7 @@ class DrawOnce:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         decoys, order = StreamKey.fresh(), StreamKey.fresh()
-        row, stated, job, tally = 0, 0, self.layout.job, BatchTally()
+        row, reported, job, tally = 0, 0, self.layout.job, BatchTally()
         for batch in batches:
             rows = np.arange(row, row + batch.num_rows)
             published, counted = publish_batch(job, self.read(batch), decoys.records(rows))
@@ -276,10 +276,10 @@ class DrawOnce:
             # Rows of such a table have no numbers by which they could be found.
             tally += replace(counted, seen={})
             row += batch.num_rows
-            if row - stated > TASK_ROWS:
-                yield self._found(Reported(row - stated, tally))
-                stated, tally = row, BatchTally()
-        yield self._found(Reported(row - stated, tally))
+            if row - reported > TASK_ROWS:
+                yield self._found(Reported(row - reported, tally))
+                reported, tally = row, BatchTally()
+        yield self._found(Reported(row - reported, tally))
 
     def _found(self, reported: Reported) -> pa.RecordBatch:
         empty = [pa.nulls(1, item.type) for item in self.layout.schema()]

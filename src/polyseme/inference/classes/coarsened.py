@@ -179,10 +179,10 @@ class Labeled:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return (self.cells, *(meaning.size for meaning in self.meanings[: self.requested]))
+        return (self.cells, *(meaning.size for meaning in self.meanings[: self.targets]))
 
     @property
-    def requested(self) -> int:
+    def targets(self) -> int:
         """How many attributes are in the question."""
         return len(self.meanings) - self.hidden
 
@@ -193,8 +193,8 @@ class Labeled:
     @property
     def _alone(self) -> Labeled:
         """Without the attributes that are not in the question."""
-        requested = self.requested
-        return replace(self, labels=self.labels[:requested], meanings=self.meanings[:requested], hidden=0)
+        targets = self.targets
+        return replace(self, labels=self.labels[:targets], meanings=self.meanings[:targets], hidden=0)
 
     @cached_property
     def _combinations(self) -> float:
@@ -224,7 +224,7 @@ class Labeled:
             row, code = np.repeat(row, lengths), meaning.codes[first + within]
             place = np.unique(np.repeat(place, lengths) * meaning.size + code, return_inverse=True)[1].ravel()
             shown = (
-                np.repeat(shown, lengths) * meaning.size + code if axis < self.requested else np.repeat(shown, lengths)
+                np.repeat(shown, lengths) * meaning.size + code if axis < self.targets else np.repeat(shown, lengths)
             )
         number = np.zeros(int(place.max(initial=-1)) + 1, dtype=np.int64)
         number[place] = shown
@@ -248,7 +248,7 @@ class Labeled:
         return self._shown(parts), converged
 
     def shrunk(self, strength: float | None = None) -> Mixed:
-        alone, coarse = self._alone, [axis for axis in range(self.requested) if self._coarse(axis)]
+        alone, coarse = self._alone, [axis for axis in range(self.targets) if self._coarse(axis)]
         if not self.open.any():
             return Mixed(self.spread_evenly(), {})
         row, place, number = alone._entries
@@ -264,7 +264,7 @@ class Labeled:
 
     def _known_groups(self, coarse: Sequence[int]) -> Ints:
         """Rows by cell and by the attributes shown unchanged; one group where these are too many."""
-        known = [self.cell, *(self.labels[axis] for axis in range(self.requested) if axis not in coarse)]
+        known = [self.cell, *(self.labels[axis] for axis in range(self.targets) if axis not in coarse)]
         group = np.unique(np.column_stack(known), axis=0, return_inverse=True)[1].ravel()
         widest = max(max(self.meanings[axis].size, len(self.meanings[axis].lengths)) for axis in coarse)
         return group if (group.max(initial=0) + 1) * widest <= _GROUPED else np.zeros_like(group)
@@ -308,7 +308,7 @@ class Labeled:
     def remarks(self, names: Sequence[str], labels: Sequence[Sequence[object]]) -> list[str]:
         found = []
         for name, texts, used, meaning in zip(names, labels, self.labels, self.meanings):
-            found += _unstated(name, texts, meaning.matrix(np.unique(used)))
+            found += _ambiguous(name, texts, meaning.matrix(np.unique(used)))
         return found
 
     def remarks_on_ml(self) -> list[str]:
@@ -325,8 +325,8 @@ class Labeled:
         cell = group[self.cell]
         rows = cell >= 0
         # Attributes no longer in the question still help the fit: they are hidden, and exact columns are dropped.
-        dropped = [axis for axis in range(self.requested) if axis not in kept and self._coarse(axis)]
-        axes = [*kept, *range(self.requested, len(self.meanings)), *dropped]
+        dropped = [axis for axis in range(self.targets) if axis not in kept and self._coarse(axis)]
+        axes = [*kept, *range(self.targets, len(self.meanings)), *dropped]
         return replace(
             self,
             cell=cell[rows],
@@ -342,7 +342,7 @@ class Labeled:
         return bool((self.meanings[axis].lengths > 1).any())
 
 
-def _unstated(name: str, texts: Sequence[object], stands_for: Bools) -> list[str]:
+def _ambiguous(name: str, texts: Sequence[object], stands_for: Bools) -> list[str]:
     """Which values of an attribute its labels do not tell apart: (labels that occur, values)."""
     if stands_for.shape[1] <= 1 or (stands_for.sum(axis=1) == 1).all():
         return []

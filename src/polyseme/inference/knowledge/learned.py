@@ -71,21 +71,21 @@ def telling(
     What a column tells is the mutual information of group and candidate, less what chance alone gives.
     """
     chosen, group = list(given), combined(features[:, list(given)])
-    known = _stated(group, sets, size)
+    known = _information(group, sets, size)
     while len(chosen) < len(given) + _COLUMNS:
         finer = {
             column: combined(np.column_stack([group, features[:, column]]))
             for column in range(features.shape[1])
             if column not in chosen
         }
-        stated = {column: _stated(code, sets, size) for column, code in finer.items() if code.max(initial=0) < most}
+        gains = {column: _information(code, sets, size) for column, code in finer.items() if code.max(initial=0) < most}
         # A column of many levels may seem to tell most by chance; that must not hide one that surely tells something.
-        sure = [column for column, one in stated.items() if one.value - known.value > news * one.error]
+        sure = [column for column, one in gains.items() if one.value - known.value > news * one.error]
         if not sure:
             break
-        best = max(sure, key=lambda column: stated[column].value)
+        best = max(sure, key=lambda column: gains[column].value)
         chosen.append(best)
-        known, group = stated[best], finer[best]
+        known, group = gains[best], finer[best]
     return chosen
 
 
@@ -113,7 +113,7 @@ def combined(features: Ints) -> Ints:
     return ranked(code)[1]
 
 
-def _stated(group: Ints, sets: Ints, size: int) -> _Information:
+def _information(group: Ints, sets: Ints, size: int) -> _Information:
     if not len(group):
         return _Information(0.0, 0.0)
     counts = np.bincount((group[:, None] * size + sets).ravel(), minlength=(int(group.max()) + 1) * size)
@@ -224,8 +224,8 @@ class _Seen:
             seen = np.divide(self.counts, total, out=np.zeros(len(total)), where=total > 0.0)
             # A value outside a set is believed in proportion to its share; what its members have of that is taken off.
             members = joint - mine * outside if lies else joint
-            stated = np.bincount(flat, (seen * members).ravel(), groups * size)
-            held: Floats = stated.reshape(self.shape) + prior
+            sums = np.bincount(flat, (seen * members).ravel(), groups * size)
+            held: Floats = sums.reshape(self.shape) + prior
             if lies:
                 held = held + shares * np.bincount(self.group, seen * outside, groups)[:, None]
             return np.asarray(held / np.maximum(held.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny))

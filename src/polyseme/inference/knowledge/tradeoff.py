@@ -58,8 +58,8 @@ def _tried(item: AttributePlan, distance: Distance, groups: Groups, records: int
     """All (l, d) with uniform decoys and truthful sets; at the promised d, other settings too."""
     population, strata, own = groups.population, bands(groups), item.choice.d
     occurring = thresholds(distance)[: 2 * _DISTANCES]
-    requested = sorted({*occurring[:: -(-len(occurring) // _DISTANCES)], own})
-    for l, d in tracked(list(product(_SIZES, requested)), "settings", "Trying settings"):
+    distances = sorted({*occurring[:: -(-len(occurring) // _DISTANCES)], own})
+    for l, d in tracked(list(product(_SIZES, distances)), "settings", "Trying settings"):
         alphas, truths = ([0.0, *ALPHAS], TRUTHS) if d == own else ([0.0], (1.0,))
         structure = distance.structure(d)
         try:

@@ -277,7 +277,7 @@ class WholeTable(Estimate):
             np.asarray(limit) * (1.0 - missing) + missing * edge
             for limit, edge in ((found.low, places.min()), (found.high, places.max()))
         )
-        return self._stated(found, low, high)
+        return self._with_bounds(found, low, high)
 
     def quantile(self, q: float = 0.5, of: str | None = None, positions: Sequence[float] | None = None) -> Summary:
         """The smallest value that at least a share q of the records do not exceed; as `mean`."""
@@ -295,7 +295,7 @@ class WholeTable(Estimate):
             lower[-1] = 1.0 if np.isfinite(lower[-1]) else lower[-1]
             limits.append([reached(column, places[order], q) for column in (upper, lower)])
         low, high = np.array(limits).T
-        return self._stated(found, low, high)
+        return self._with_bounds(found, low, high)
 
     def difference(self, left: Mapping[str, Any], right: Mapping[str, Any]) -> Summary:
         """Shares in one group minus shares in another; as `mean`."""
@@ -308,21 +308,21 @@ class WholeTable(Estimate):
         low, high = (
             np.clip(np.asarray(limit) + step, -1.0, 1.0) for limit, step in ((found.low, -room), (found.high, room))
         )
-        return self._stated(found, low, high)
+        return self._with_bounds(found, low, high)
 
     def top(self, k: int = 10) -> Summary:
         found = self.published.top(k)
         if self.factor is not None:
             raise QuestionError(Problem("top", "this table holds shares", "take the largest cells of the counts"))
         value = np.asarray(found.value) * self._growth
-        return self._stated(found, np.asarray(found.low), np.asarray(found.high) + self.left_out, value)
+        return self._with_bounds(found, np.asarray(found.low), np.asarray(found.high) + self.left_out, value)
 
     def independence(self, left: str | None = None, right: str | None = None) -> Never:
         raise QuestionError(
             Problem("independence", "records that are left out cannot be tested", "test the published records")
         )
 
-    def _stated(self, found: Summary, low: Floats, high: Floats, value: Floats | None = None) -> Summary:
+    def _with_bounds(self, found: Summary, low: Floats, high: Floats, value: Floats | None = None) -> Summary:
         error, value = np.full(len(found), np.nan), np.asarray(found.value if value is None else value)
         return Summary.of(found.columns, value, error, low, high, notes=found.notes)
 

@@ -62,7 +62,7 @@ _STREAMS = 1_000
 """Attributes that have random numbers of their own: there are never so many at a time."""
 _PEOPLE = 30
 """Records that a group has at least, for its own success to be more than chance."""
-_COMPARED, _REQUESTED = 10_000_000, 100
+_COMPARED, _FEWEST_COMPARED = 10_000_000, 100
 """Pairs of records times attributes that are compared for an attacker who knows the exact composition, and the records
 of whom he is asked at least."""
 _TINY = np.finfo(np.float64).tiny
@@ -142,10 +142,10 @@ def _teams(mine: Protected, others: Sequence[Protected]) -> list[tuple[Protected
     """
     some = np.unique(np.linspace(0, len(mine.codes) - 1, min(len(mine.codes), _SCREENED)).astype(np.int64))
     codes = mine.codes[some]
-    stated = np.array([information(codes, mine.size, other.of(some).sets(1), other.size) for other in others])
+    bits = np.array([information(codes, mine.size, other.of(some).sets(1), other.size) for other in others])
     chance = np.array([_chance(mine, other, len(some)) for other in others])
-    order = np.argsort(stated, kind="stable")[::-1]
-    telling = int(np.count_nonzero(stated > 3.0 * chance))
+    order = np.argsort(bits, kind="stable")[::-1]
+    telling = int(np.count_nonzero(bits > 3.0 * chance))
     if not telling and len(others) >= _MANY:
         return []
     together = _TEAMS if len(others) < _MANY else ()
@@ -388,13 +388,13 @@ def composition(mine: Protected, others: Sequence[Protected], group: Ints) -> fl
         return _composed_pairs(mine, others[0], group)
     everyone = [mine, *others]
     sets = _drawn(everyone, 0)
-    some = max(_COMPARED // (len(group) * len(everyone)), _REQUESTED)
+    some = max(_COMPARED // (len(group) * len(everyone)), _FEWEST_COMPARED)
     looked = np.unique(np.linspace(0, len(group) - 1, min(len(group), some)).astype(np.int64))
     sure = []
     for rows in alike(np.column_stack([group, *(other.places for other in others)])):
-        requested = np.intersect1d(rows, looked)
-        if len(requested):
-            sure.append(_sure(everyone, sets, rows, requested))
+        chosen = np.intersect1d(rows, looked)
+        if len(chosen):
+            sure.append(_sure(everyone, sets, rows, chosen))
     return float(np.concatenate(sure).mean())
 
 
@@ -410,23 +410,23 @@ def _composed_pairs(mine: Protected, other: Protected, group: Ints) -> float:
     return total / len(group)
 
 
-def _sure(everyone: Sequence[Protected], sets: Sequence[Ints], rows: Ints, requested: Ints) -> Floats:
+def _sure(everyone: Sequence[Protected], sets: Sequence[Ints], rows: Ints, chosen: Ints) -> Floats:
     """How sure of the likeliest value an attacker is, of some records among others: (asked,)."""
     # Pairs of a record that is asked about and one that it could be: fewer with every set that is read.
-    who, subjects = (each.ravel() for each in np.indices((len(requested), len(rows))))
+    who, subjects = (each.ravel() for each in np.indices((len(chosen), len(rows))))
     weight = np.ones(len(who))
     for one, codes in zip(everyone, sets):
         member = _member(one, rows[0])
-        inside, outside = member.mechanism.weights(member.narrow(codes[requested]))
+        inside, outside = member.mechanism.weights(member.narrow(codes[chosen]))
         likely, values = outside[who], one.codes[rows, 0][subjects]
         for place in range(codes.shape[1]):
-            likely = likely + (codes[requested, place][who] == values) * (inside[:, place] - outside)[who]
+            likely = likely + (codes[chosen, place][who] == values) * (inside[:, place] - outside)[who]
         weight = weight * likely / np.maximum(inside.max(axis=1), _TINY)[who]
         kept = weight > 0.0
         who, subjects, weight = who[kept], subjects[kept], weight[kept]
     size = everyone[0].size
     cells, number = ranked(who * size + everyone[0].codes[rows, 0][subjects])
     totals = np.bincount(number, weight)
-    best = np.zeros(len(requested))
+    best = np.zeros(len(chosen))
     np.maximum.at(best, cells // size, totals)
-    return np.asarray(best / np.maximum(np.bincount(who, weight, len(requested)), _TINY))
+    return np.asarray(best / np.maximum(np.bincount(who, weight, len(chosen)), _TINY))

@@ -100,9 +100,9 @@ def information(values: Ints, size: int, others: Ints, other_size: int) -> float
     joint = table.reshape(size, other_size) / max(table.sum(), 1.0)
     own, theirs = joint.sum(axis=1), joint.sum(axis=0)
     seen = joint > 0.0
-    stated = float(joint[seen] @ np.log((joint / np.maximum(np.outer(own, theirs), _TINY))[seen]))
+    shared = float(joint[seen] @ np.log((joint / np.maximum(np.outer(own, theirs), _TINY))[seen]))
     chance = (np.count_nonzero(own) - 1) * (np.count_nonzero(theirs) - 1) / (2.0 * max(len(values), 1))
-    return float(stated - chance / max(values.shape[1] * others.shape[1], 1))
+    return float(shared - chance / max(values.shape[1] * others.shape[1], 1))
 
 
 @dataclass(frozen=True, eq=False)

@@ -348,8 +348,8 @@ class Estimate(Table):
 
     def _unknown(self) -> tuple[str, ...]:
         """What must be said of sums of cells of this table."""
-        stated = (f"of {self.counted}",) if self.left_out else ()
-        return (*stated, NO_SUMS) if self.fit is not None and self.fit.spread is None else stated
+        remarks = (f"of {self.counted}",) if self.left_out else ()
+        return (*remarks, NO_SUMS) if self.fit is not None and self.fit.spread is None else remarks
 
 
 @lru_cache(maxsize=1)
@@ -472,12 +472,12 @@ def _check_question(
 
 
 def _warnings(values: Floats, low: Floats, high: Floats, totals: Floats) -> list[str]:
-    requested = np.broadcast_to(totals.reshape(-1, *[1] * (values.ndim - 1)) > 0, values.shape)
-    weak = requested & ((high - low) / 2.0 > np.maximum(values, 0.5))
+    nonempty = np.broadcast_to(totals.reshape(-1, *[1] * (values.ndim - 1)) > 0, values.shape)
+    weak = nonempty & ((high - low) / 2.0 > np.maximum(values, 0.5))
     notes = []
     if weak.any():
         notes.append(
-            f"half the interval is longer than the cell itself in {int(weak.sum()):,} of {int(requested.sum()):,} cells"
+            f"half the interval is longer than the cell itself in {int(weak.sum()):,} of {int(nonempty.sum()):,} cells"
             ": there are too few records for a table this detailed"
         )
     if (totals == 0).any():

@@ -87,33 +87,33 @@ _OWN = 5.0
 """Records for each value from which on those of one weight have a distribution of their own. A judgment."""
 _ABSENT = 1e-6
 """Shares up to which a value is not in a distribution: the solver leaves that much."""
-_STATED = 2.0
+_DECLARED = 2.0
 """Degrees of freedom with which the stated effect speaks: few, so that a group with many records speaks for itself.
 A judgment."""
 
 
-def group_effect(sets: Ints, counts: Ints, x: Floats, mechanism: Mechanism, stated: float) -> float:
+def group_effect(sets: Ints, counts: Ints, x: Floats, mechanism: Mechanism, declared: float) -> float:
     """The design effect of a group with these reports and this fitted table (F,) in records."""
     if mechanism.design.count() * mechanism.size > _LISTED or mechanism.l * np.log2(max(mechanism.size, 2)) >= 62:
-        return stated
+        return declared
     listed, channel = mechanism.channel()
     expected, observed = x @ channel, np.zeros(len(listed))
     observed[np.searchsorted(_keys(listed, mechanism.size), _keys(sets, mechanism.size))] = counts
-    usual = expected >= stated
+    usual = expected >= declared
     expected = np.append(expected[usual], expected[~usual].sum())
     observed = np.append(observed[usual], observed[~usual].sum())
-    kept = expected >= stated
+    kept = expected >= declared
     freedom = int(kept.sum()) - int((x > 0.0).sum())
     if freedom < 1:
-        return stated
+        return declared
     found = float(np.sum((observed[kept] - expected[kept]) ** 2 / expected[kept]))
-    return max(stated, (found + _STATED * stated) / (freedom + _STATED))
+    return max(declared, (found + _DECLARED * declared) / (freedom + _DECLARED))
 
 
-def draw_effect(sets: Ints, counts: Ints, weights: Floats | None, mechanism: Mechanism, stated: float) -> float:
-    """The larger of the stated design effect and the one that these reports show."""
+def draw_effect(sets: Ints, counts: Ints, weights: Floats | None, mechanism: Mechanism, declared: float) -> float:
+    """The larger of the declared design effect and the one that these reports show."""
     if not counts.sum():
-        return stated
+        return declared
     weight, kind = np.unique(np.ones(len(counts)) if weights is None else weights, return_inverse=True)
     records = np.bincount(kind, weights=counts)
     # Weights that few records have are likely to go with the same values as the others.
@@ -126,7 +126,7 @@ def draw_effect(sets: Ints, counts: Ints, weights: Floats | None, mechanism: Mec
         spread += fit.alike * (weight[kinds] ** 2 @ records[kinds] ** 2)
         found += fit.factor * float(spread)
         expected += (1.0 - fit.alike) * float(weight[kinds] ** 2 @ records[kinds])
-    return max(stated, found / expected) if expected > 0.0 else stated
+    return max(declared, found / expected) if expected > 0.0 else declared
 
 
 @dataclass(frozen=True, eq=False)

@@ -378,11 +378,11 @@ class UnbiasedSums:
         return np.maximum(_ratio(effects, squares), 1.0)
 
     def _effect(self, part: Part, rows: Ints, counts: Ints, weights: Floats | None) -> float:
-        """The design effect of one group of a part; the stated one ignores groups and weights."""
-        stated, known = part.reports.repeats, weights is None and self.shape[0] == 1
+        """The design effect of one group of a part; the declared one ignores groups and weights."""
+        declared, known = part.reports.repeats, weights is None and self.shape[0] == 1
         if len(part.mechanisms) > 1 or known:
-            return stated
-        return draw_effect(part.reports.sets[0][rows], counts, weights, part.mechanisms[0], stated)
+            return declared
+        return draw_effect(part.reports.sets[0][rows], counts, weights, part.mechanisms[0], declared)
 
     @property
     def effective(self) -> float:

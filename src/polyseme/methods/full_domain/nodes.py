@@ -129,11 +129,11 @@ class Rollup:
         self._ladders = data.ladders
         self._sensitive = goal.sensitive
         self._maps: dict[tuple[int, int, int], Ints] = {}
-        stated = [(item.codes, len(item.labels)) for item in goal.sensitive.values()]
+        secrets = [(item.codes, len(item.labels)) for item in goal.sensitive.values()]
         self._counts_people = data.people is not None
         if data.people is not None:
-            stated.append((data.people, int(data.people.max(initial=0)) + 1))
-        secret, self._values = _combinations(stated, data.rows)
+            secrets.append((data.people, int(data.people.max(initial=0)) + 1))
+        secret, self._values = _combinations(secrets, data.rows)
         self._span = len(self._values[0]) if self._values else 1
         self._kept: list[_Table | _Merged] = [self._base(data, secret, goal.mapped)]
         self._cells = 0
@@ -255,16 +255,16 @@ class Rollup:
         there = weights[0] > 0
         number, entries = np.cumsum(there) - 1, groups.sums[0] > 0
         owner = number[(np.cumsum(fresh) - 1)[entries]]
-        sizes, stated = weights[0][there], (groups.keys % self._span)[entries]
+        sizes, combination = weights[0][there], (groups.keys % self._span)[entries]
         population = weights[1][there] if len(weights) > 1 else None
-        values = {name: self._values[place][stated] for place, (name, _) in self._named}
+        values = {name: self._values[place][combination] for place, (name, _) in self._named}
         counts = {
             name: tally(item, owner, values[name], len(sizes), sizes, groups.sums[0][entries])
             for name, item in self._sensitive.items()
         }
         if not self._counts_people:
             return Partition(sizes, counts, population)
-        person = self._values[-1][stated]
+        person = self._values[-1][combination]
         span = int(person.max(initial=0)) + 1
         members = np.stack(np.divmod(np.unique(owner * span + person), span))
         people = np.bincount(members[0], minlength=len(sizes)).astype(np.int64)

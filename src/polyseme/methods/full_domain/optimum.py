@@ -80,11 +80,11 @@ def _in_the_way(checker: Checker, lattice: Lattice) -> list[str]:
     for demand in checker.goal.demands:
         score = demand.score(part.sizes, part.counts, part.population)
         if not score.fine.all():
-            failing.append(_stated(demand, float(score.value[0]), score))
+            failing.append(_shortfall(demand, float(score.value[0]), score))
     return failing
 
 
-def _stated(demand: Demand, value: float, score: Score) -> str:
+def _shortfall(demand: Demand, value: float, score: Score) -> str:
     sides = ("below", "above") if score.strict else ("at most", "at least")
     side = sides[score.at_least]
     return f"for all records together, {demand.name} is {value:.6g} and must be {side} {score.bound:g}"
@@ -299,15 +299,15 @@ class FullDomain(Generalizing):
 
     def group(self, task: Task) -> Recoding:
         task.require_goal(self.name)
-        requested = task.parameters
+        parameters = task.parameters
         return full_domain(
             task.data,
             task.goal,
-            loss=Loss(requested["loss"], self._weights(requested["weights"], task)),
-            suppression=float(requested["suppression"]),
-            local_recoding=requested["local-recoding"],
-            time_limit=requested["time-limit"],
-            checks=requested["checks"],
+            loss=Loss(parameters["loss"], self._weights(parameters["weights"], task)),
+            suppression=float(parameters["suppression"]),
+            local_recoding=parameters["local-recoding"],
+            time_limit=parameters["time-limit"],
+            checks=parameters["checks"],
             cancellation=task.cancellation,
         )
 

@@ -177,8 +177,8 @@ class Hierarchical(Axis):
         pairs, cell = _different(extents, self.ladder.leaves)
         levels = {level: Cells.of_level(self.ladder, level) for level in np.unique(pairs[:, 0]).tolist()}
         found = [(levels[level].labels[group], levels[level].leaves[group], level) for level, group in pairs.tolist()]
-        stated = _distinguished([(label, level) for label, _, level in found])
-        return cell, Cells(stated, tuple(leaves for _, leaves, _ in found))
+        labels = _distinguished([(label, level) for label, _, level in found])
+        return cell, Cells(labels, tuple(leaves for _, leaves, _ in found))
 
 
 def _different(pairs: Ints, span: int) -> tuple[Ints, Ints]:
@@ -322,8 +322,8 @@ class Judge:
 
     @classmethod
     def of(cls, goal: Goal, records: int, totals: Mapping[str, Counts] | None = None) -> Judge:
-        requested = [d.spec.parameters["k"] for d in goal.demands if d.spec.model.name == "k-anonymity"]
-        least = min(max([1, *requested]), records)
+        sizes = [d.spec.parameters["k"] for d in goal.demands if d.spec.model.name == "k-anonymity"]
+        least = min(max([1, *sizes]), records)
         return cls(goal, least, goal.totals() if totals is None else totals)
 
     def sizes(self, parts: Parts) -> Ints:

@@ -321,13 +321,13 @@ class Search:
         """Classes that are cut no further, and the node of the tree that each is."""
         open_, found = _Open(whole, np.array([0])), list[_Open]()
         records = int(self.judge.records(whole).sum())
-        with stage("classes", "Cutting classes", records) as stated:
+        with stage("classes", "Cutting classes", records) as progress:
             while len(open_.nodes):
                 if cancellation is not None:
                     cancellation.check()
                 final, open_ = self.deepened(open_)
                 found += final
-                stated.reach(records - int(self.judge.records(open_.parts).sum()))
+                progress.reach(records - int(self.judge.records(open_.parts).sum()))
         return Parts.classes([part.parts for part in found]), np.concatenate([part.nodes for part in found])
 
     def deepened(self, open_: _Open) -> tuple[list[_Open], _Open]:

@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 from polyseme.methods.goal import GroupingMethod, Task
 from polyseme.methods.microdata import Recoding
 from polyseme.methods.rules.repair import anonymized, effective_rules
-from polyseme.methods.rules.state import Requested
+from polyseme.methods.rules.state import RuleOptions
 from polyseme.schema import Attribute
 
 __all__ = ["METHOD", "Rules", "effective_rules"]
@@ -35,14 +35,14 @@ class Rules:
     def models(
         self, parameters: Mapping[str, Any], sensitive: Mapping[str, Attribute]
     ) -> tuple[Mapping[str, Mapping[str, Any]], ...]:
-        Requested.of(parameters)
+        RuleOptions.of(parameters)
         return ()
 
     def counts(self, parameters: Mapping[str, Any]) -> bool:
         return False
 
     def group(self, task: Task) -> Recoding:
-        return anonymized(task, Requested.of(task.parameters))
+        return anonymized(task, RuleOptions.of(task.parameters))
 
 
 METHOD: GroupingMethod = Rules()

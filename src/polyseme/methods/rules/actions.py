@@ -35,13 +35,13 @@ def options_of(state: State, vulnerable: Ints, otherwise: Floats, barred: Collec
     Of classes that are not vulnerable each vulnerable one needs to know only as many of the cheapest as there are
     vulnerable ones: the others cannot take them all. Where these are very many, `_NEAREST` must do for each.
     """
-    costs, stated = Costs.of(state.data, state.recoding), state.stated
+    costs, tallies = Costs.of(state.data, state.recoding), state.tallies
     at_risk = np.zeros(len(state.recoding.shown), dtype=np.bool_)
     at_risk[vulnerable] = True
     pairs: list[Ints] = [np.zeros((0, 2), dtype=np.int64)]
     found: list[Floats] = [np.zeros(0)]
     for one in vulnerable.tolist():
-        fits = stated.fitting(one)
+        fits = tallies.fitting(one)
         # A pair of two vulnerable classes is listed once.
         fits[: one + 1] &= ~at_risk[: one + 1]
         for pair in barred:
@@ -152,7 +152,7 @@ def _tries(members: pl.DataFrame, effective: Sequence[Rule], allowed: Sequence[s
     sizes = range(1, len(names) + 1) if len(names) <= _TOGETHER else (1, len(names))
     for chosen in (some for size in sizes for some in combinations(names, size)):
         yield {
-            name: np.any([stated for rule, stated in met if name in rule.attributes], axis=0) & there[name]
+            name: np.any([mask for rule, mask in met if name in rule.attributes], axis=0) & there[name]
             for name in chosen
         }
         yield {name: there[name] for name in chosen}
@@ -208,9 +208,9 @@ def changed(state: State, change: Change, sensitive: Mapping[str, Attribute]) ->
     roomy, after = shifted(state.sensitive[change.attribute], change)
     state = replace(state, sensitive={**state.sensitive, change.attribute: roomy})
     about = [place for place, rule in enumerate(state.rules) if change.attribute in rule.attributes]
-    concerned = np.flatnonzero(state.stated.effective[about].any(axis=0))
+    concerned = np.flatnonzero(state.tallies.effective[about].any(axis=0))
     tried = _moved(state, change.attribute, after, concerned)
-    helped = concerned[~tried.stated.effective[about][:, concerned].any(axis=0)]
+    helped = concerned[~tried.tallies.effective[about][:, concerned].any(axis=0)]
     return _moved(state, change.attribute, after, helped), helped
 
 

@@ -25,7 +25,7 @@ from polyseme.methods.rules.actions import (
     silent_attributes,
 )
 from polyseme.methods.rules.pairs import Matching, Options, class_losses, match
-from polyseme.methods.rules.state import CHANGE, Book, Requested, State
+from polyseme.methods.rules.state import CHANGE, Book, RuleOptions, State
 from polyseme.models.semantic_rules import Rule
 
 __all__ = ["anonymized", "effective_rules"]
@@ -37,14 +37,14 @@ _GENERALIZE = "generalize"
 def effective_rules(goal: Goal, data: Microdata, recoding: Recoding) -> State:
     """Extraction: which rules of a goal are effective on which classes.
 
-    See `stated.effective` and `vulnerable`.
+    See `tallies.effective` and `vulnerable`.
     """
     return State(data, _rules(goal), recoding, data.sensitive)
 
 
-def anonymized(task: Task, requested: Requested) -> Recoding:
-    """Start, change values where requested, then the cheaper of local actions and generalizing."""
-    work = _Work(task, requested, _others(task.goal), _rules(task.goal))
+def anonymized(task: Task, options: RuleOptions) -> Recoding:
+    """Start, change values where allowed, then the cheaper of local actions and generalizing."""
+    work = _Work(task, options, _others(task.goal), _rules(task.goal))
     if not work.rules:
         hint = "models: [{semantic-rules: {rules: [{never-all: {...}}]}}]"
         raise PolicyError(Problem("$.models", "the method rules needs semantic rules, and there are none", hint))
@@ -54,10 +54,10 @@ def anonymized(task: Task, requested: Requested) -> Recoding:
     state, others = work.changed(start, book)
     if not len(state.vulnerable):
         return work.finished(state, book)
-    if _GENERALIZE in requested.actions:
+    if _GENERALIZE in options.actions:
         book.found(state, _GENERALIZE)
     local, failure = work.locally(state, others, book)
-    whole = work.generalized(state, others) if _GENERALIZE in requested.actions else None
+    whole = work.generalized(state, others) if _GENERALIZE in options.actions else None
     if whole is None:
         if local is None:
             raise ImpossibleError(failure)
@@ -85,17 +85,17 @@ class _Work:
     """The task taken apart."""
 
     task: Task
-    requested: Requested
+    options: RuleOptions
     others: Goal
     rules: tuple[Rule, ...]
 
     def started(self) -> Recoding:
         """The classes to start from."""
         data = self.task.data
-        if self.requested.start is None:
+        if self.options.start is None:
             none = np.zeros(data.records, dtype=np.bool_)
             return Recoding.of_levels(data, [0] * len(data.ladders), none, None, None)
-        name, parameters = self.requested.start
+        name, parameters = self.options.start
         return self._grouped(name, parameters, self.task.data, self.others)
 
     def _grouped(self, name: str, parameters: Mapping[str, Any], data: Microdata, goal: Goal) -> Recoding:
@@ -126,7 +126,7 @@ class _Work:
     # -- changing values -------------------------------------------------------------------------------------------
 
     def changed(self, state: State, book: Book) -> tuple[State, Goal]:
-        change = self.requested.change
+        change = self.options.change
         if change is None:
             return state, self.others
         after, helped = changed(state, change, self.task.sensitive)
@@ -164,7 +164,7 @@ class _Work:
             rules, demands=(*others.demands, *rules.demands), sensitive={**others.sensitive, **rules.sensitive}
         )
         try:
-            return replace(state, recoding=self._grouped("full-domain", self.requested.searched, data, goal))
+            return replace(state, recoding=self._grouped("full-domain", self.options.searched, data, goal))
         except ImpossibleError:
             return None
 
@@ -192,9 +192,9 @@ class _Work:
 
     def _alternative(self, state: State, others: Goal, index: int) -> _Alternative:
         blanks = None
-        if "suppress-values" in self.requested.actions:
+        if "suppress-values" in self.options.actions:
             blanks = fewest_values(state, index, silent_attributes(state, others))
-        records = float(state.recoding.sizes[index]) if "suppress-records" in self.requested.actions else np.inf
+        records = float(state.recoding.sizes[index]) if "suppress-records" in self.options.actions else np.inf
         values = np.inf if blanks is None else self.values(sum(int(lost.sum()) for lost in blanks.values()))
         return _Alternative(index, records, values, blanks)
 
@@ -206,7 +206,7 @@ class _Work:
         barred: list[tuple[int, int]] = []
         while True:
             options = options_of(state, vulnerable, otherwise, barred)
-            if "merge" not in self.requested.actions:
+            if "merge" not in self.options.actions:
                 options = replace(options, pairs=options.pairs[:0], costs=options.costs[:0])
             found = match(options)
             pairs = [(int(one), int(other)) for one, other in options.pairs[found.pairs]]
@@ -226,7 +226,7 @@ class _Work:
                 "suppress-records": item.records,
             }
             for action, cost in costs.items():
-                if action in self.requested.actions:
+                if action in self.options.actions:
                     book.note(state, item.index, action, cost)
 
     def _without_partner(
@@ -261,12 +261,12 @@ class _Work:
     def _problem(self, state: State, index: int, why: str = "") -> Problem:
         rule, size = state.effective_on(index)[0], int(state.recoding.sizes[index])
         what = f"effective on a class of {size:,} records, and no allowed action changes that"
-        stated = state.stated
+        tallies = state.tallies
         place = state.rules.index(rule)
-        if not stated.otherwise[place].any():
+        if not tallies.otherwise[place].any():
             hint = "no published record says otherwise, so no class can: drop or narrow the rule"
         else:
-            missing = [action for action in ("merge", "suppress-records") if action not in self.requested.actions]
+            missing = [action for action in ("merge", "suppress-records") if action not in self.options.actions]
             hint = f"allow {missing[-1]}" if missing else "drop or narrow the rule"
         return Problem(f"rule '{rule.name}'", f"{what}; {why}" if why else what, hint)
 

@@ -27,7 +27,7 @@ from polyseme.models import semantic_rules
 from polyseme.models.semantic_rules import Rule
 from polyseme.results.explanation import Explained, Explanation
 
-__all__ = ["ACTIONS", "CHANGE", "STARTS", "Book", "Change", "Requested", "State", "Stated", "values_of"]
+__all__ = ["ACTIONS", "CHANGE", "STARTS", "Book", "Change", "RuleOptions", "State", "Tallies", "values_of"]
 
 ACTIONS = ("merge", "generalize", "suppress-values", "suppress-records")
 """What may be done about a class on which a rule is effective, unless the policy allows less."""
@@ -46,7 +46,7 @@ class Change:
 
 
 @dataclass(frozen=True)
-class Requested:
+class RuleOptions:
     """The method's parameters, checked.
 
     start     the method that makes the classes, with its parameters; None for the table as it is
@@ -61,7 +61,7 @@ class Requested:
     searched: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, parameters: Mapping[str, Any]) -> Requested:
+    def of(cls, parameters: Mapping[str, Any]) -> RuleOptions:
         """From the policy's words; every problem at once."""
         problems: list[Problem] = []
         start = _start(parameters.get("start"), problems)
@@ -123,7 +123,7 @@ def _change(given: Any, problems: list[Problem]) -> Change | None:
 
 
 @dataclass(frozen=True, eq=False)
-class Stated:
+class Tallies:
     """How many members of each class meet each rule, and how many do not: (rules, classes)."""
 
     otherwise: Ints
@@ -154,7 +154,7 @@ class State:
     sensitive: Mapping[str, Sensitive] = field(repr=False)
 
     @cached_property
-    def stated(self) -> Stated:
+    def tallies(self) -> Tallies:
         """What the members of the classes say."""
         number = len(self.recoding.shown)
         shown = ~self.recoding.suppressed
@@ -164,16 +164,16 @@ class State:
             for outcome in (0, 1):
                 found = self.recoding.classes[shown & (outcomes == outcome)]
                 counts[outcome, place] = np.bincount(found, minlength=number)
-        return Stated(counts[0], counts[1])
+        return Tallies(counts[0], counts[1])
 
     @cached_property
     def vulnerable(self) -> Ints:
         """The classes on which some rule is effective."""
-        return np.flatnonzero(self.stated.effective.any(axis=0))
+        return np.flatnonzero(self.tallies.effective.any(axis=0))
 
     def effective_on(self, index: int) -> list[Rule]:
         """The rules that are effective on a class."""
-        return [self.rules[place] for place in np.flatnonzero(self.stated.effective[:, index])]
+        return [self.rules[place] for place in np.flatnonzero(self.tallies.effective[:, index])]
 
     def frame(self, names: Iterable[str], rows: Ints | None = None) -> pl.DataFrame:
         """The values of some attributes as they are shown."""

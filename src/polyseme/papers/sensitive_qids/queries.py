@@ -130,8 +130,8 @@ def _measure(name: str, point: Point, seed: int, sources: Sources) -> list[Row]:
     asking = experiment(many)  # the same questions at every l and t
     found: dict[tuple[str, str], list[float]] = {}
     for question in range(point.repeats):
-        requested = table.some(many, asking)
-        for method, numbers in _answers(name, table, requested, x, seed + question, stream).items():
+        places = table.some(many, asking)
+        for method, numbers in _answers(name, table, places, x, seed + question, stream).items():
             for distance, number in numbers.items():
                 found.setdefault((distance, method), []).append(number)
     panel = f"{point.text('data')}, q' = {many}"
@@ -158,18 +158,18 @@ def _share(distance: str, other: str) -> str:
 
 
 def _answers(
-    name: str, table: Attributes, requested: Sequence[int], x: float, seed: int, stream: SystemStream
+    name: str, table: Attributes, places: Sequence[int], x: float, seed: int, stream: SystemStream
 ) -> dict[str, dict[str, float]]:
-    codes, sizes = [table.codes[place] for place in requested], [table.sizes[place] for place in requested]
+    codes, sizes = [table.codes[place] for place in places], [table.sizes[place] for place in places]
     truth = tabulate(codes, sizes)
     if name == "l":
-        mechanisms = [_plain(table, place, int(x)) for place in requested]
+        mechanisms = [_plain(table, place, int(x)) for place in places]
         made = decoy_tables(codes, mechanisms, stream) | rating_tables(codes, sizes, mechanisms, seed, stream)
     else:
-        mechanisms = [_close(table, place, x) for place in requested]
+        mechanisms = [_close(table, place, x) for place in places]
         made = decoy_tables(codes, mechanisms, stream)
         made |= {
-            RANDOM: rating_tables(codes, sizes, [_plain(table, place, 2) for place in requested], seed, stream)[RANDOM]
+            RANDOM: rating_tables(codes, sizes, [_plain(table, place, 2) for place in places], seed, stream)[RANDOM]
         }
     return {method: distances(truth, estimate) for method, estimate in made.items()}
 

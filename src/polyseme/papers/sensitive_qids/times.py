@@ -62,8 +62,8 @@ def grid(quick: bool, sources: Sources) -> list[Point]:
         Point.of(data=data, part="anonymize", l=l, records=records, repeats=repeats, seconds=0.5 if quick else 9.0)
         for l in ls
     ]
-    requested = [(2, 1), (5, 2)] if quick else [(l, q) for q in _QS for l in ((2, 3, 5) if q == 3 else _LS)]
-    requested += [] if quick else [(2, 4)]
+    settings = [(2, 1), (5, 2)] if quick else [(l, q) for q in _QS for l in ((2, 3, 5) if q == 3 else _LS)]
+    settings += [] if quick else [(2, 4)]
     return points + [
         Point.of(
             data=data,
@@ -74,7 +74,7 @@ def grid(quick: bool, sources: Sources) -> list[Point]:
             repeats=repeats,
             seconds=0.5 if quick else 1.5 * q,
         )
-        for l, q in requested
+        for l, q in settings
     ]
 
 
@@ -124,9 +124,9 @@ def _reconstructing(table: Attributes, l: int, q: int, repeats: int, seed: int) 
     estimators: dict[str, Estimator] = {PROPOSAL: Bayes(), VALUEADDING: ValueAdding(), OURS: MaximumLikelihood()}
     found: dict[str, list[float]] = {}
     for _ in range(repeats):
-        requested = table.some(q, generator)
-        made = [_mechanism(table.sizes[place], l) for place in requested]
-        sets = [mechanism.sample(table.codes[place], stream) for mechanism, place in zip(made, requested, strict=True)]
+        places = table.some(q, generator)
+        made = [_mechanism(table.sizes[place], l) for place in places]
+        sets = [mechanism.sample(table.codes[place], stream) for mechanism, place in zip(made, places, strict=True)]
         begin = time.process_time()
         reports = grouped(sets)
         counting = time.process_time() - begin

@@ -13,7 +13,7 @@ from polyseme.policy.drafting.observation import Looked
 from polyseme.policy.drafting.roles import days_otherwise, taxonomy_of
 from polyseme.semantics.distances.taxonomy import load_taxonomy
 
-__all__ = ["Proposal", "propose"]
+__all__ = ["Proposal", "propose", "weight_line"]
 
 _STEPS = 16
 """Intervals that the finest level has, about, for nine tenths of the records; a judgment."""
@@ -108,6 +108,12 @@ def _width(column: Looked) -> float:
     whole = bool((column.numbers == np.floor(column.numbers)).all())
     marks = (2, 5, 10) if whole and scale <= 1 else (1, 2.5, 5, 10)
     return max(next(mark * scale for mark in marks if mark * scale >= raw), 2.0 if whole else 0.0)
+
+
+def weight_line(column: Looked) -> str:
+    """How a survey weight is made coarser, so that it tells fewer records apart."""
+    step = _plain(_width(column)) if column.distinct > 1 else "1"
+    return f"    round: {step}   # about {_STEPS} steps for nine tenths of the records; trim: LARGEST cuts outliers"
 
 
 def _plain(width: float) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -16,9 +17,9 @@ from polyseme.policy.domains import FEWEST, quantile_edges
 from polyseme.policy.drafting.observation import Looked
 from polyseme.policy.drafting.roles import Recognized, taxonomy_of
 from polyseme.policy.resolution import resolve
-from polyseme.semantics.distances.taxonomy import load_taxonomy
+from polyseme.semantics.distances.taxonomy import load_taxonomy, taxonomy_names
 
-__all__ = ["protecting_lines"]
+__all__ = ["COMMENTS", "promise_remark", "protecting_lines"]
 
 _BINS = 14
 """Bins that a draft proposes: as many as the papers' income classes. A judgment."""
@@ -30,6 +31,20 @@ _MANY = 60
 """A judgment: with more different numbers a column reads as a measurement, to be cut into bins, not as a code."""
 _HARDLY_ANY = 0.05
 """The share of rows without a value that a draft leaves out; more of them are a category of their own. A judgment."""
+_LISTED = (
+    "# The values in the table. They are published: add those that can occur but did not, or a rare one",
+    "# reveals that at least one person has it.",
+)
+_NOT_LISTED = "# Values that cannot be listed here: the domain comes from the table, and is published."
+_DAYS = "# From the first to the last day in the table, which are published."
+_STEPS = "# The table's range in round steps, which are published; distance is measured between middles."
+_QUANTILES = (
+    f"# Round edges with about equally many rows between them, at least {FEWEST}; they are published.",
+    "# Distance is counted in bins.",
+)
+_SINGLE = "# A single value: there is nothing to hide it among. Left unprotected until there are more."
+COMMENTS = frozenset({*_LISTED, _NOT_LISTED, _DAYS, _STEPS, *_QUANTILES, _SINGLE})
+"""Lines of remarks about the values of a secret: they go when the column is none any more."""
 _CATEGORIES = ("unknown", "missing", "(missing)", "(no value)")
 
 
@@ -47,7 +62,7 @@ def protecting_lines(column: Looked) -> list[str]:
     if column.dates and not column.numeric:
         return [
             *lines,
-            "    # From the first to the last day in the table, which are published.",
+            f"    {_DAYS}",
             f"    periods: {{every: year, from: {column.low_day}, to: {column.high_day}}}",
             *_promise_lines(int(column.high_day[:4]) - int(column.low_day[:4]) + 1, ordered=True),
         ]
@@ -88,15 +103,11 @@ def _with_category(column: Looked) -> list[str]:
 
 def _domain_lines(values: list[Label]) -> list[str]:
     labels = json.dumps(values, ensure_ascii=False, default=str)
-    return [
-        "    # The values in the table. They are published: add those that can occur but did not, or a rare one",
-        "    # reveals that at least one person has it.",
-        f"    domain: {labels}",
-    ]
+    return [*(f"    {line}" for line in _LISTED), f"    domain: {labels}"]
 
 
 def _unlisted_lines() -> list[str]:
-    return ["    # Values that cannot be listed here: the domain comes from the table, and is published."]
+    return [f"    {_NOT_LISTED}"]
 
 
 def _numeric_lines(column: Looked) -> list[str]:
@@ -105,7 +116,7 @@ def _numeric_lines(column: Looked) -> list[str]:
     if len(spread) > _FEW_EDGES:
         return _quantile_lines(spread)
     return [
-        "    # The table's range in round steps, which are published; distance is measured between middles.",
+        f"    {_STEPS}",
         f"    bins: {json.dumps(edges)}",
         *_promise_lines(len(edges) - 1, ordered=True, step=edges[1] - edges[0]),
     ]
@@ -120,8 +131,7 @@ def _quantile_lines(edges: Sequence[float]) -> list[str]:
     """Quantile bins: for skewed numbers, bins of equal width would show little."""
     inner = ", ".join(str(int(edge)) if edge == int(edge) else f"{edge:.12g}" for edge in edges[1:-1])
     return [
-        f"    # Round edges with about equally many rows between them, at least {FEWEST}; they are published.",
-        "    # Distance is counted in bins.",
+        *(f"    {line}" for line in _QUANTILES),
         f"    bins: [-.inf, {inner}, .inf]",
         *_promise_lines(len(edges) - 1, ordered=True),
     ]
@@ -147,8 +157,7 @@ def _taxonomy_lines(known: Recognized, values: list[Label]) -> list[str]:
         for d in range(len(levels) - 1, 1, -1):
             lines = [
                 f"    distance: {{taxonomy: {known.name}}}   # it knows every value: {', '.join(levels)}",
-                f"    protect: {{semantic-diversity: {{l: {l}, d: {d}}}}}"
-                f"   # {l} candidates, no two of the same {levels[d - 1]}",
+                f"    protect: {{semantic-diversity: {{l: {l}, d: {d}}}}}   # {_apart(l, d, levels)}",
             ]
             if _works(values, lines):
                 return lines
@@ -179,7 +188,7 @@ def _promise_lines(size: int, ordered: bool, step: float = 1) -> list[str]:
     """A promise that the domain can carry: feasible, and estimable afterwards."""
     if size < 2:
         return [
-            "    # A single value: there is nothing to hide it among. Left unprotected until there are more.",
+            f"    {_SINGLE}",
             "    protect: {diversity: {l: 1}}",
         ]
     if size < 4:
@@ -192,5 +201,28 @@ def _promise_lines(size: int, ordered: bool, step: float = 1) -> list[str]:
     d = step * 2
     return [
         f"    distance: {{line: {distance}}}",
-        f"    protect: {{semantic-diversity: {{l: 3, d: {d:.12g}}}}}   # three candidates, at least {d:.12g} apart",
+        f"    protect: {{semantic-diversity: {{l: 3, d: {d:.12g}}}}}   # {_apart(3, d)}",
     ]
+
+
+def _apart(l: int, d: float, levels: Sequence[str] = ()) -> str:
+    """What a promise of distant candidates means."""
+    if levels:
+        return f"{l} candidates, no two of the same {levels[int(d) - 1]}"
+    return f"{l} candidates, at least {d:.12g} apart"
+
+
+def promise_remark(entry: Mapping[str, Any]) -> str | None:
+    """What a draft says beside a promise; None where that repeats no number."""
+    distance, protect = entry.get("distance"), entry.get("protect")
+    asked = protect.get("semantic-diversity") if isinstance(protect, Mapping) else None
+    if not isinstance(asked, Mapping) or not isinstance(distance, Mapping):
+        return None
+    l, d = asked.get("l"), asked.get("d")
+    if not isinstance(l, int) or isinstance(d, bool) or not isinstance(d, int | float):
+        return None
+    name = distance.get("taxonomy")
+    if "line" in distance or name not in taxonomy_names():
+        return _apart(l, d) if "line" in distance else None
+    levels = load_taxonomy(str(name)).levels
+    return _apart(l, d, levels) if d == int(d) and 1 <= d <= len(levels) else None

@@ -24,7 +24,7 @@ from polyseme.semantics.distances.taxonomy import Coverage, check, taxonomy_name
 from polyseme.tables.codes import as_series
 from polyseme.tables.io.source import Source
 
-__all__ = ["Guess", "Recognized", "days_otherwise", "guess", "record_key_of", "taxonomy_of"]
+__all__ = ["Guess", "Recognized", "days_otherwise", "guess", "is_reason", "record_key_of", "taxonomy_of"]
 
 _NAMES: Mapping[str, re.Pattern[str]] = {
     "countries": re.compile(r"countr|nation|citizen"),
@@ -144,6 +144,22 @@ class Guess:
 
     role: str
     why: str
+
+
+_REASON = re.compile(
+    r"(by its name; |an attacker may know it; |no value in any row|lists, records or bytes|a survey weight by its name"
+    r"|most values (look like|are known to the taxonomy) |free text, which|numbers the rows; |a column without a name"
+    r"|(almost )?every row has a |seems to say whose each row is: ).*|by its name"
+)
+
+
+def is_reason(text: str) -> bool:
+    """Whether a remark reads as a reason of a draft.
+
+    >>> is_reason("by its name; 3 different values"), is_reason("asked the ward")
+    (True, False)
+    """
+    return _REASON.fullmatch(text) is not None
 
 
 def guess(column: Looked) -> Guess:

@@ -350,8 +350,8 @@ class _Draws:
     def _exact(self) -> float:
         """Success of an attacker who knows the distribution, exactly or from draws."""
         shares = self.part.counts.sum(axis=0)
-        stated = success(self.part.mechanism, shares / shares.sum(), self.part.whole)
-        return float(self._hits(*self._alike).sum()) * self.scale if stated is None else stated * self.part.records
+        known = success(self.part.mechanism, shares / shares.sum(), self.part.whole)
+        return float(self._hits(*self._alike).sum()) * self.scale if known is None else known * self.part.records
 
     def _hits(self, belief: Floats, taken: Floats) -> Floats:
         """The chance that each record is guessed right: (n,)."""
@@ -399,11 +399,11 @@ def information(group: Ints, values: Ints, size: int, whole: Floats, persons: In
     together = np.bincount(ranked := np.unique(cells, return_inverse=True)[1], many)[ranked] - left
     others = width * (np.bincount(group)[cells // size] - left)
     share = whole[cells % size]
-    stated = [
+    gains = [
         float(many @ (np.log(together + strength * share) - np.log((others + strength) * share)))
         for strength in STRENGTHS[:-1]
     ]
-    return max(*stated, 0.0)
+    return max(*gains, 0.0)
 
 
 def _counted(codes: Ints) -> tuple[Ints, Ints]:
@@ -449,17 +449,17 @@ class Columns:
             return np.broadcast_to(self._people[allowed] / len(self.values), (len(rows), len(allowed)))
         values, every = self.values[rows], np.arange(len(rows))
         own = self._before(self._people[values] - self._left[rows], strength)
-        stated = np.broadcast_to(self._before(self._people, strength), (len(rows), self.size)).copy()
+        evidence = np.broadcast_to(self._before(self._people, strength), (len(rows), self.size)).copy()
         for level, table, left in zip(self.levels.T, self._tables, self._left_beside):
             here = level[rows]
             share = table.sum(axis=1) / len(self.values)
             added = strength * share
-            stated += np.log(table + added[:, None])[here] - np.log(share)[here, None]
+            evidence += np.log(table + added[:, None])[here] - np.log(share)[here, None]
             own += np.log(table[here, values] - left[rows] + added[here]) - np.log(share)[here]
-        stated[every, values] = own
-        stated = stated[:, allowed]
-        top = stated.max(axis=1, keepdims=True)
-        belief: Floats = np.exp(stated - np.where(np.isfinite(top), top, 0.0))
+        evidence[every, values] = own
+        evidence = evidence[:, allowed]
+        top = evidence.max(axis=1, keepdims=True)
+        belief: Floats = np.exp(evidence - np.where(np.isfinite(top), top, 0.0))
         return belief
 
     def _before(self, people: Floats, strength: float) -> Floats:

@@ -328,9 +328,9 @@ def expected_error(mechanism: Mechanism, shares: Floats) -> float | None:
     return None if limit is None else limit * mechanism.size
 
 
-def _known_already(before: float, requested: float) -> ImpossibleError:
+def _known_already(before: float, limit: float) -> ImpossibleError:
     return ImpossibleError(
-        f"a learner may be right with at most {requested:.4g}, but an attacker who knows the distribution is right "
+        f"a learner may be right with at most {limit:.4g}, but an attacker who knows the distribution is right "
         f"with {before:.4g} in one stratum without any release",
         "promise more than that; or coarsen the untouched columns, so that they tell less",
     )
@@ -341,42 +341,42 @@ def _below_floor(
     l: int,
     d: float,
     parts: list[tuple[float, Population]],
-    requested: float,
+    limit: float,
     found: list[tuple[float, Floor]],
     labels: Sequence[object] | None,
 ) -> ImpossibleError:
     value = sum(share * each.value for share, each in found)
     worst = max(found, key=lambda pair: pair[1].value)[1]
-    settings = _within(values, l, d, parts, requested)
+    settings = _within(values, l, d, parts, limit)
     named = ", ".join(f"({size}, {threshold:g})" for size, threshold in settings)
     way_out = (
         f"with truthful sets it can be kept at (l, d) = {named}" if named else "no setting with truthful sets does"
     )
     return ImpossibleError(
-        f"a learner is to be right with at most {requested:.4g}, but with truthful sets of {l} candidates at least "
+        f"a learner is to be right with at most {limit:.4g}, but with truthful sets of {l} candidates at least "
         f"{d:g} apart the learner is right with {value:.4g} or more in some stratum: {worst.why(labels)}",
         f"{way_out}; or let sets be drawn blindly now and then (truthful: false)",
     )
 
 
 def _within(
-    values: Values, l: int, d: float, parts: list[tuple[float, Population]], requested: float
+    values: Values, l: int, d: float, parts: list[tuple[float, Population]], limit: float
 ) -> list[tuple[int, float]]:
     """The settings nearest to (l, d) whose floor allows the promise in every stratum."""
     found = {}
     for size in range(2, l + 3):
         for threshold in values.thresholds(d):
-            if _allows(values.structure(threshold), size, parts, requested):
+            if _allows(values.structure(threshold), size, parts, limit):
                 found[size, threshold] = abs(size - l) / l + abs(threshold - d) / (d or 1.0)
     return sorted(found, key=lambda pair: (found[pair], pair))[:_NEAREST]
 
 
-def _allows(structure: Structure, l: int, parts: list[tuple[float, Population]], requested: float) -> bool:
+def _allows(structure: Structure, l: int, parts: list[tuple[float, Population]], limit: float) -> bool:
     try:
         found = _floors(structure, l, parts)
     except ImpossibleError:
         return False
-    return all(sum(share * each.value for share, each in stratum) <= requested for stratum in found)
+    return all(sum(share * each.value for share, each in stratum) <= limit for stratum in found)
 
 
 @dataclass(frozen=True)

@@ -140,12 +140,12 @@ class Grounds:
 class Known:
     """What is public about the values that a mechanism is made for.
 
-    size       how many values the whole domain has
-    prior      the distribution that diversity is promised for; uniform when None
-    reference  the distribution that closeness is measured against; any distribution when None
-    grounds    of the whole domain
-    codes      which values of the domain these are; all of them when None
-    stated     the distribution that a learner is taken to know, where sets are balanced for another one
+    size           how many values the whole domain has
+    prior          the distribution that diversity is promised for; uniform when None
+    reference      the distribution that closeness is measured against; any distribution when None
+    grounds        of the whole domain
+    codes          which values of the domain these are; all of them when None
+    learner_prior  the distribution that a learner is taken to know, where sets are balanced for another one
     """
 
     size: int
@@ -153,7 +153,7 @@ class Known:
     reference: Floats | None = None
     grounds: Grounds = field(default_factory=Grounds)
     codes: Ints | None = None
-    stated: Floats | None = None
+    learner_prior: Floats | None = None
 
     def ground(self, name: str) -> Ground:
         """The ground a policy names, for distributions over these values."""

@@ -44,7 +44,7 @@ class CandidatePromise(Promise):
         return 1.0 if math.isnan(worst) else max(promised, worst)
 
     def sentence(self, attribute: str, channels: Sequence[Channel], quantity: Quantity) -> str:
-        if any(channel.known.stated is not None for channel in channels):
+        if any(channel.known.learner_prior is not None for channel in channels):
             expecting = ", with the prior that the sets are balanced for,"
         elif all(channel.known.prior is None for channel in channels):
             expecting = ", with a uniform prior,"
@@ -67,10 +67,10 @@ class AdaptablePromise(CandidatePromise):
     adapt: bool | None = None
 
     def least_size(self, size: int | None) -> int:
-        requested = math.ceil(self.l)
+        least = math.ceil(self.l)
         if not self.adapt:
-            return requested
-        return 1 if size is None else min(requested, _useful(size))
+            return least
+        return 1 if size is None else min(least, _useful(size))
 
     @property
     def hides(self) -> bool:

@@ -77,10 +77,10 @@ class Learner(TruthPromise):
         return self.success
 
     def reached(self, channel: Channel) -> Reached:
-        stated = channel.known.stated
-        if stated is None or (self.truthful and channel.mechanism.p < 1.0):
+        prior = channel.known.learner_prior
+        if prior is None or (self.truthful and channel.mechanism.p < 1.0):
             return Reached(math.inf)
-        found = success(channel.mechanism, stated / stated.sum())
+        found = success(channel.mechanism, prior / prior.sum())
         return Reached(math.inf if found is None else misjudged_success(found, self.tolerance or 0.0), True)
 
     def bounds(self, channel: Channel) -> Bounds:

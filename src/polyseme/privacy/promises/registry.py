@@ -152,8 +152,8 @@ class Promises:
 
     def least_size(self, size: int | None) -> tuple[int, str]:
         """The smallest set that is large enough for all, and the promise that requires it."""
-        requested = [(item.least_size(size), item.name) for item in self._ranked]
-        sizes = [(least, name) for least, name in requested if least is not None]
+        wanted = [(item.least_size(size), item.name) for item in self._ranked]
+        sizes = [(least, name) for least, name in wanted if least is not None]
         return max(sizes, default=(1, ""), key=lambda pair: pair[0])
 
     @property

@@ -255,8 +255,8 @@ def _rows(distribution: Distribution, shown: Ints, shares: bool) -> list[dict[st
         }
         if distribution.published is not None:
             candidates = float(distribution.published[index])
-            stated = f"{label}: {write(candidates)} of the published candidates"
-            row |= {_PUBLISHED: candidates * scale, f"about {_PUBLISHED}": stated}
+            tooltip = f"{label}: {write(candidates)} of the published candidates"
+            row |= {_PUBLISHED: candidates * scale, f"about {_PUBLISHED}": tooltip}
         if distribution.original is not None:
             true = float(distribution.original[index])
             row |= {_ORIGINAL: true * scale, f"about {_ORIGINAL}": f"{label}: {write(true)} in the original"}

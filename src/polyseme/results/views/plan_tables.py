@@ -72,23 +72,23 @@ def guesser_legend(learners: Mapping[str, Document]) -> tuple[str, ...]:
 
 
 def _with_ranges(learners: Mapping[str, Document]) -> bool:
-    return any(stated[who]["range"] for stated in learners.values() for who in _stated(stated))
+    return any(attackers[who]["range"] for attackers in learners.values() for who in _attackers(attackers))
 
 
 def guesser_rows(learners: Mapping[str, Document]) -> list[tuple[str, ...]]:
     """Three attackers for each attribute, as far as a distribution is known."""
     columns = len(guesser_head(learners))
     return [
-        _guesser_row(name if who == "reference" else "", called, stated[who])[:columns]
-        for name, stated in learners.items()
+        _guesser_row(name if who == "reference" else "", called, attackers[who])[:columns]
+        for name, attackers in learners.items()
         for who, called in _WHO.items()
-        if who in _stated(stated)
+        if who in _attackers(attackers)
     ]
 
 
-def _stated(stated: Document) -> list[str]:
+def _attackers(attackers: Document) -> list[str]:
     """The attackers that a document has; documents of earlier versions lack some of them."""
-    return [who for who in _WHO if stated.get(who) is not None]
+    return [who for who in _WHO if attackers.get(who) is not None]
 
 
 def _guesser_row(name: str, who: str, one: Document) -> tuple[str, ...]:
@@ -109,37 +109,37 @@ def _estimated(one: Document, gap: str = " ") -> str:
 
 def above_sentence(learners: Mapping[str, Document]) -> str:
     """Where an attacker is right more often than promised: both numbers, worst attribute."""
-    above = {name: stated for name, stated in learners.items() if stated["above"]}
+    above = {name: attackers for name, attackers in learners.items() if attackers["above"]}
     if not above:
         return ""
     name = max(above, key=lambda name: _learned(above[name])["after"])
-    stated, learned = above[name], _estimated(_learned(above[name]))
+    attackers, learned = above[name], _estimated(_learned(above[name]))
     others = f", and likewise {some([other for other in above if other != name])}"
-    read = stated.get("combined_reads")
+    read = attackers.get("combined_reads")
     who = f"also reads the sets of {some(read)}" if read else "has learned the distribution"
     return (
-        f"However, the promised {percent(stated['promised'])} for {name} is for an attacker with the public prior; "
+        f"However, the promised {percent(attackers['promised'])} for {name} is for an attacker with the public prior; "
         f"an attacker who {who} is right in about {learned} of all cases"
         f"{others if len(above) > 1 else ''}."
     )
 
 
-def _learned(stated: Document) -> Document:
+def _learned(attackers: Document) -> Document:
     """The attacker who knows most, of those whose success is known."""
-    who = ("combined", "conditional", "marginal") if stated.get("combined_reads") else ("conditional", "marginal")
-    known = [stated[one] for one in who if stated[one] is not None]
+    who = ("combined", "conditional", "marginal") if attackers.get("combined_reads") else ("conditional", "marginal")
+    known = [attackers[one] for one in who if attackers[one] is not None]
     return dict(next((one for one in known if one["after"] is not None), known[-1] if known else {}))
 
 
 def guesser_notes(learners: Mapping[str, Document]) -> list[str]:
     """What was promised and what can be learned, in one sentence; why it is not less; warnings."""
     names: dict[str, list[str]] = {}
-    for name, stated in learners.items():
-        why = (stated["conditional"] or stated["marginal"] or {}).get("crowd")
+    for name, attackers in learners.items():
+        why = (attackers["conditional"] or attackers["marginal"] or {}).get("crowd")
         floor = (
             [f"with sets that always hold the true value it cannot be less than the lower bound: {why}"] if why else []
         )
-        for text in (stated["sentence"], *floor, *stated["warnings"]):
+        for text in (attackers["sentence"], *floor, *attackers["warnings"]):
             names.setdefault(text, []).append(name)
     return [f"{some(whose)}: {text}" for text, whose in names.items()]
 
@@ -248,12 +248,12 @@ def _obstacles(name: str, entry: Document) -> list[tuple[str, bool]]:
     return [(text, True)]
 
 
-def _broken(name: str, stated: Document) -> list[tuple[str, bool]]:
+def _broken(name: str, attackers: Document) -> list[tuple[str, bool]]:
     """That an attacker who reads all sets of a record breaks what is promised about learners."""
-    if not stated.get("combined_above"):
+    if not attackers.get("combined_above"):
         return []
-    reached, promised = percent(stated["combined"]["after"]), percent(stated["promised_to_learners"])
-    read = some(stated["combined_reads"])
+    reached, promised = percent(attackers["combined"]["after"]), percent(attackers["promised_to_learners"])
+    read = some(attackers["combined_reads"])
     return [(f"{name}: with the sets of {read}, guesses are right in {reached} instead of {promised}.", True)]
 
 
@@ -268,8 +268,8 @@ def _attribute_remarks(name: str, entry: Document) -> list[str]:
     if entry.get("nearest"):
         settings = ", ".join(f"(l = {item['l']}, d = {quantity(item['d'])})" for item in entry["nearest"])
         remarks.append(f"{name}: nearest settings that work: {settings}")
-    stated = (entry.get("learner") or {}).get("warnings", ())
-    return remarks + [f"{name}: {warning}" for warning in entry.get("warnings", ()) if warning not in stated]
+    warnings = (entry.get("learner") or {}).get("warnings", ())
+    return remarks + [f"{name}: {warning}" for warning in entry.get("warnings", ()) if warning not in warnings]
 
 
 SETTING_HEAD: Head = (

@@ -152,10 +152,10 @@ def _span(band: Document) -> str:
 
 def _about(item: Document, quasi_identifiers: Sequence[str], units: str) -> _Section:
     title = f"What a class tells about {item['name']}"
-    return _Section(title, _MEASURES, _stated_rows(item, units), _stated_notes(item, quasi_identifiers, units))
+    return _Section(title, _MEASURES, _measure_rows(item, units), _measure_notes(item, quasi_identifiers, units))
 
 
-def _stated_rows(item: Document, units: str) -> list[tuple[str, ...]]:
+def _measure_rows(item: Document, units: str) -> list[tuple[str, ...]]:
     apart = "numbers in their order" if item["ground"] == "ordered" else "all values equally far apart"
     rows: list[tuple[str, ...]] = [
         ("l", quantity(item["l"]), f"different values in the poorest class, of {count(item['values'])} in the table"),
@@ -182,7 +182,7 @@ def _share(item: Document) -> str:
     return percent(item["homogeneous_share"])
 
 
-def _stated_notes(item: Document, quasi_identifiers: Sequence[str], units: str) -> tuple[str, ...]:
+def _measure_notes(item: Document, quasi_identifiers: Sequence[str], units: str) -> tuple[str, ...]:
     without = f"{count(item['missing'])} {units} have no value, which counts as one more value"
     among = f"classes are formed by the other columns: {', '.join(item['known']) or 'none'}"
     itself = among if item["name"] in quasi_identifiers else ""

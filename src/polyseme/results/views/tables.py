@@ -294,7 +294,7 @@ _STATISTICS = (
 def verdict_rows(verdicts: Iterable[Verdict]) -> list[tuple[str, ...]]:
     return [
         (
-            _requested(verdict),
+            _model_text(verdict),
             NOTHING if verdict.attribute is None else verdict.attribute,
             yes_no(verdict.holds),
             quantity(verdict.worst),
@@ -305,11 +305,11 @@ def verdict_rows(verdicts: Iterable[Verdict]) -> list[tuple[str, ...]]:
     ]
 
 
-def _requested(verdict: Verdict) -> str:
+def _model_text(verdict: Verdict) -> str:
     """The model with its parameters."""
-    requested = {name: value for name, value in verdict.parameters.items() if name not in _STATISTICS}
+    shown = {name: value for name, value in verdict.parameters.items() if name not in _STATISTICS}
     counted = " (people)" if verdict.counts == "people" and verdict.model != "people" else ""
-    return f"{verdict.model} {parameters(requested)}".rstrip() + counted
+    return f"{verdict.model} {parameters(shown)}".rstrip() + counted
 
 
 def _allowed(verdict: Verdict) -> str:
@@ -377,13 +377,13 @@ def unbounded(findings: Iterable[Reached]) -> int:
 
 def adversary_rows(findings: Iterable[Reached]) -> list[tuple[str, str, bool]]:
     """Each attacker: a name alone, or a word and its text; and whether a promise is broken."""
-    stated: dict[tuple[str, str, str, str], bool] = {}
+    attackers: dict[tuple[str, str, str, str], bool] = {}
     for found in findings:
         who = (found.attack, found.knows.partition(_WHERE)[0], found.gains, found.helps)
-        stated[who] = stated.get(who, False) or found.exceeded
+        attackers[who] = attackers.get(who, False) or found.exceeded
     return [
         line
-        for (attack, *says), broken in stated.items()
+        for (attack, *says), broken in attackers.items()
         for line in ((attack, "", broken), *zip(("  knows", "  gains", "  what helps"), says, [broken] * 3))
     ]
 

@@ -260,9 +260,9 @@ def tradeoff_view(name: str, tried: Iterable[Tried], explain: bool = False) -> R
 
 def advice_view(advice: Tried) -> RenderableType:
     """Lines of a policy to paste, and why."""
-    stated = advice.to_dict()
-    lines = [Text(f"    {plain(line)}") for line in stated["policy"]]
-    return Group(Text(), _title(f"Advice for {stated['attribute']}"), *lines, *_remarks(stated["lines"]))
+    document = advice.to_dict()
+    lines = [Text(f"    {plain(line)}") for line in document["policy"]]
+    return Group(Text(), _title(f"Advice for {document['attribute']}"), *lines, *_remarks(document["lines"]))
 
 
 def verdict_view(
@@ -285,9 +285,9 @@ def verdict_view(
         _remarks(verdict_notes(verdict for verdict in verdicts if verdict.holds is holds), not holds)
         for holds in (False, True)
     )
-    stated = [*kept, *broken, *_remarks(remarks)]
+    remarks_shown = [*kept, *broken, *_remarks(remarks)]
     closing = _closing(verdicts, learners, remarks)
-    return Group(table, *legend, *stated, *_guessing(learners, explain), Text(), closing)
+    return Group(table, *legend, *remarks_shown, *_guessing(learners, explain), Text(), closing)
 
 
 def _closing(verdicts: Sequence[Verdict], learners: Mapping[str, Document], remarks: Sequence[str]) -> Text:
@@ -392,9 +392,11 @@ def _gathered(notes: Iterable[str]) -> list[str]:
     """Notes about parts of the table, each of which is said once."""
     parts: dict[str, list[str]] = {}
     for note in notes:
-        records, _, stated = note.partition(_BY_THEMSELVES)
-        parts.setdefault(stated or note, []).append(records if stated else "")
-    return [f"{_listed(found)}{_BY_THEMSELVES}{stated}" if any(found) else stated for stated, found in parts.items()]
+        records, _, sentence = note.partition(_BY_THEMSELVES)
+        parts.setdefault(sentence or note, []).append(records if sentence else "")
+    return [
+        f"{_listed(found)}{_BY_THEMSELVES}{sentence}" if any(found) else sentence for sentence, found in parts.items()
+    ]
 
 
 def _listed(numbers: Sequence[str]) -> str:

@@ -52,7 +52,7 @@ def giveaways(columns: Sequence[Column], source: Source, missing_values: Sequenc
             continue
         # What stands for a group is not the value of a record.
         for other in (other for other in columns if not isinstance(other, Grouped)):
-            share = _stated(codes[item.name], codes[other.name]) if other is not item else 0.0
+            share = _revealed_share(codes[item.name], codes[other.name]) if other is not item else 0.0
             if share >= _TELLING:
                 found.append(_copy_warning(item, other, share))
     return found
@@ -68,7 +68,7 @@ def _copy_codes(columns: Sequence[Column], batch: pa.RecordBatch, missing_values
     return codes
 
 
-def _stated(secret: Ints, other: Ints) -> float:
+def _revealed_share(secret: Ints, other: Ints) -> float:
     """The share of records with the most frequent value among those equal in the other column.
 
     0 where nothing can be said: hardly two records have the same value, or nearly all have the same secret.
@@ -198,19 +198,19 @@ def shared_values(
     attributes  of the columns that will be published; the table may have others, which are dropped
     one_draw    the column whose records have one set for one value anyway: the record key, where decoys are sticky
     """
-    requested = [item for item in attributes if item.protected and not item.shared_by]
-    names = list(dict.fromkeys([*source.schema.names, *(item.name for item in requested)]))
-    batch = source.head(names) if requested else None
+    drawn_alone = [item for item in attributes if item.protected and not item.shared_by]
+    names = list(dict.fromkeys([*source.schema.names, *(item.name for item in drawn_alone)]))
+    batch = source.head(names) if drawn_alone else None
     if batch is None:
         return []
     # The first rows: members of a group mostly stand next to each other.
-    batch = batch.slice(0, max(_WORK // (batch.num_columns * len(requested)), _ROWS))
+    batch = batch.slice(0, max(_WORK // (batch.num_columns * len(drawn_alone)), _ROWS))
     groups = dict(_groups(batch, attributes, one_draw, missing_values))
     found = []
-    for item in requested:
+    for item in drawn_alone:
         codes = _codes(item, batch, missing_values)
-        stated = {by: agreement(rows, codes) for by, rows in groups.items()}
-        telling = {by: one for by, one in stated.items() if one.telling}
+        agreements = {by: agreement(rows, codes) for by, rows in groups.items()}
+        telling = {by: one for by, one in agreements.items() if one.telling}
         if telling:
             found.append(_warning(item, attributes, telling))
     return found

@@ -39,7 +39,7 @@ from polyseme.tables.equivalence_classes import Counts
 
 __all__ = ["promised_in_classes"]
 
-Requested: TypeAlias = Mapping[str, Any]
+Parameters: TypeAlias = Mapping[str, Any]
 
 
 def promised_in_classes(
@@ -60,17 +60,20 @@ def _least(bounds: Iterable[float | None]) -> float | None:
 # -- a guess ----------------------------------------------------------------------------------------------------------
 
 
-def _by_frequency(requested: Requested, counts: Counts) -> float | None:
+def _by_frequency(parameters: Parameters, counts: Counts) -> float | None:
     """1/l; for the semantic models only in the reading that counts records."""
-    if requested.get("represented", "frequency") != "frequency" or requested.get("reading", "frequency") != "frequency":
+    if (
+        parameters.get("represented", "frequency") != "frequency"
+        or parameters.get("reading", "frequency") != "frequency"
+    ):
         return None
-    return None if requested.get("d") == 0 else 1.0 / float(requested["l"])
+    return None if parameters.get("d") == 0 else 1.0 / float(parameters["l"])
 
 
-def _by_entropy(requested: Requested, counts: Counts) -> float:
+def _by_entropy(parameters: Parameters, counts: Counts) -> float:
     from scipy.optimize import brentq
 
-    size, goal = counts.domain_size, math.log(requested["l"]) - TOLERANCE
+    size, goal = counts.domain_size, math.log(parameters["l"]) - TOLERANCE
     if goal >= math.log(size):
         return 1.0 / size
     if goal <= 0.0:
@@ -86,8 +89,8 @@ def _entropy(p: float, size: int) -> float:
     return -p * math.log(p) - rest * math.log(rest / (size - 1))
 
 
-def _by_recursion(requested: Requested, counts: Counts) -> float:
-    c, l, size = float(requested["c"]), int(requested["l"]), counts.domain_size
+def _by_recursion(parameters: Parameters, counts: Counts) -> float:
+    c, l, size = float(parameters["c"]), int(parameters["l"]), counts.domain_size
     if l == 1:
         return c
     if size < l:
@@ -96,19 +99,19 @@ def _by_recursion(requested: Requested, counts: Counts) -> float:
     return scaled / (1.0 + scaled)
 
 
-def _by_closeness(requested: Requested, counts: Counts) -> float | None:
-    return float(_whole(counts).max()) + float(requested["t"]) if requested["ground"] == "equal" else None
+def _by_closeness(parameters: Parameters, counts: Counts) -> float | None:
+    return float(_whole(counts).max()) + float(parameters["t"]) if parameters["ground"] == "equal" else None
 
 
-def _by_likeness(requested: Requested, counts: Counts) -> float:
+def _by_likeness(parameters: Parameters, counts: Counts) -> float:
     share = _whole(counts)
     share = share[share > 0]
-    gain = np.minimum(requested["beta"], -np.log(share)) if requested["enhanced"] else requested["beta"]
+    gain = np.minimum(parameters["beta"], -np.log(share)) if parameters["enhanced"] else parameters["beta"]
     return float(((1.0 + gain) * share).max())
 
 
-def _by_disclosure(requested: Requested, counts: Counts) -> float:
-    return float(math.exp(min(requested["delta"], 700.0)) * _whole(counts).max())
+def _by_disclosure(parameters: Parameters, counts: Counts) -> float:
+    return float(math.exp(min(parameters["delta"], 700.0)) * _whole(counts).max())
 
 
 def _whole(counts: Counts) -> np.ndarray:
@@ -116,12 +119,12 @@ def _whole(counts: Counts) -> np.ndarray:
     return share
 
 
-_GUESSES: Mapping[str, Callable[[Requested, Counts], float | None]] = {
+_GUESSES: Mapping[str, Callable[[Parameters, Counts], float | None]] = {
     "frequency-diversity": _by_frequency,
     "diversity": _by_frequency,
     "le-diversity": _by_frequency,
     "semantic-diversity": _by_frequency,
-    "alpha-k-anonymity": lambda requested, counts: float(requested["alpha"]),
+    "alpha-k-anonymity": lambda parameters, counts: float(parameters["alpha"]),
     "entropy-diversity": _by_entropy,
     "recursive-diversity": _by_recursion,
     "closeness": _by_closeness,
@@ -137,13 +140,13 @@ def _alike(specs: Iterable[Spec], guess: float | None) -> tuple[float | None, fl
     """The largest promised distance, and the bound on the share of records that near a value."""
     promised: list[tuple[float, float | None]] = []
     for spec in specs:
-        requested = spec.parameters
+        parameters = spec.parameters
         if spec.model.name == "le-diversity":
             # Two values are more than e apart: nothing but a value itself is nearer than the next number after e.
-            promised.append((float(np.nextafter(requested["e"], np.inf)), guess))
-        elif spec.model.name == "semantic-diversity" and requested["d"] > 0:
-            bounds = {"strict": guess, "exists": None, "frequency": 1.0 / requested["l"]}
-            promised.append((float(requested["d"]), bounds[requested["reading"]]))
+            promised.append((float(np.nextafter(parameters["e"], np.inf)), guess))
+        elif spec.model.name == "semantic-diversity" and parameters["d"] > 0:
+            bounds = {"strict": guess, "exists": None, "frequency": 1.0 / parameters["l"]}
+            promised.append((float(parameters["d"]), bounds[parameters["reading"]]))
     if not promised:
         return None, None
     widest = max(d for d, _ in promised)
@@ -152,13 +155,13 @@ def _alike(specs: Iterable[Spec], guess: float | None) -> tuple[float | None, fl
 
 def _moved(specs: Iterable[Spec], counts: Counts, background: Background) -> tuple[float | None, Any]:
     """The smallest t of closeness and its ground; other grounds may bound more."""
-    requested = min(
+    parameters = min(
         (s.parameters for s in specs if s.model.name == "closeness"), key=lambda one: one["t"], default=None
     )
-    if requested is None:
+    if parameters is None:
         return None, None
-    ground = ground_of(counts, background, requested["ground"])
-    return (None, None) if ground is None else (float(requested["t"]), ground)
+    ground = ground_of(counts, background, parameters["ground"])
+    return (None, None) if ground is None else (float(parameters["t"]), ground)
 
 
 def _struck(specs: Iterable[Spec]) -> tuple[float, int] | None:

@@ -129,8 +129,8 @@ class _Columns:
     def evidence(self, belief: Floats, held: Floats) -> Floats:
         """The sum of `ln P_j(q | v) / P_j(q)` for each candidate; `held` is the belief in values."""
         together = self.having @ belief.ravel()
-        stated = np.log((together / self.share + self.added) / (held[self.value] + self.added))
-        return np.asarray(self.beside @ stated, dtype=np.float64).reshape(belief.shape)
+        logs = np.log((together / self.share + self.added) / (held[self.value] + self.added))
+        return np.asarray(self.beside @ logs, dtype=np.float64).reshape(belief.shape)
 
 
 def beliefs(sets: Ints, mechanism: Mechanism, levels: Ints) -> Floats:
@@ -223,10 +223,10 @@ class Learned:
 
     def shares_of(self, levels: Ints) -> Floats:
         """How likely each value is for records with these levels, up to a factor a record: (n, F)."""
-        stated = np.zeros((len(levels), len(self.share)))
+        logs = np.zeros((len(levels), len(self.share)))
         for table, level in zip(self.evidence, levels.T):
-            stated += table[level]
-        shares: Floats = self.share * np.exp(stated - stated.max(axis=1, keepdims=True))
+            logs += table[level]
+        shares: Floats = self.share * np.exp(logs - logs.max(axis=1, keepdims=True))
         return shares
 
 
@@ -235,9 +235,9 @@ def _evidence(candidates: Ints, belief: Floats, held: Floats, level: Ints, count
     size, share = len(held), np.bincount(level, minlength=count) / max(len(level), 1)
     together = np.bincount((level * size + candidates).ravel(), belief.ravel(), count * size).reshape(count, size)
     seen, added = share > 0.0, _SMOOTHING * int(np.count_nonzero(share))
-    stated = np.zeros((count, size))
-    stated[seen] = np.log((together[seen] / share[seen, None] + added) / (held + added))
-    return stated
+    logs = np.zeros((count, size))
+    logs[seen] = np.log((together[seen] / share[seen, None] + added) / (held + added))
+    return logs
 
 
 _FOLDS = 3

@@ -122,8 +122,8 @@ def beliefs(blocks: Sequence[_Block], features: Ints, size: int) -> list[Floats]
     found = [np.full((*block.values.shape, block.values.shape[1]), 1.0 / block.values.shape[1]) for block in blocks]
     for _ in range(_ROUNDS):
         check_cancelled()
-        stated = _learned(blocks, found, levels, size)
-        found = [_judged(block, levels, stated) for block in blocks]
+        tables = _learned(blocks, found, levels, size)
+        found = [_judged(block, levels, tables) for block in blocks]
     return found
 
 
@@ -150,15 +150,15 @@ def _learned_column(blocks: Sequence[_Block], found: Sequence[Floats], column: I
     # A level without a record here tells nothing.
     share = np.maximum(seen, np.finfo(np.float64).tiny)[:, None] / max(seen.sum(), 1.0)
     added = _SMOOTHING * count
-    stated: Floats = np.log((table / share + added) / (table.sum(axis=0) + added))
-    stated[seen == 0] = 0.0
-    return stated
+    logs: Floats = np.log((table / share + added) / (table.sum(axis=0) + added))
+    logs[seen == 0] = 0.0
+    return logs
 
 
-def _judged(block: _Block, levels: Sequence[Ints], stated: Sequence[Floats]) -> Floats:
+def _judged(block: _Block, levels: Sequence[Ints], tables: Sequence[Floats]) -> Floats:
     """Beliefs about the members of some groups, by what was learned."""
     evidence = np.zeros((*block.values.shape, block.values.shape[1]))
-    for column, table in zip(levels, stated, strict=True):
+    for column, table in zip(levels, tables, strict=True):
         evidence += table[column[block.records][:, :, None], block.values[:, None, :]]
     # Scaled by the largest of each member, which changes no permutation's share.
     weight = np.exp(np.maximum(evidence - evidence.max(axis=2, keepdims=True), -600.0 / max(evidence.shape[1], 1)))
@@ -232,19 +232,19 @@ def _confidence(blocks: Sequence[_Block], features: Ints, within: Within) -> flo
     """What one half-informed person's guesses are worth to another; see above."""
     parts = [[_Block(b.records[p::_PARTS], b.values[p::_PARTS]) for b in blocks] for p in range(_PARTS)]
     levels, size = _useful(features), within.counts.domain_size
-    stated = [_stated(part, features, levels, size) for part in parts]
+    tables = [_learned_alone(part, features, levels, size) for part in parts]
     worth = 0.0
     for place, part in enumerate(parts):
         for block in part:
             if len(block.records):
                 guess, judge = (
-                    _by_value(_judged(block, levels, stated[(place + step) % _PARTS]), block.values) for step in (1, 2)
+                    _by_value(_judged(block, levels, tables[(place + step) % _PARTS]), block.values) for step in (1, 2)
                 )
                 worth += _worth(_flat(guess), _flat(judge))
     return worth / int(within.counts.sizes.sum())
 
 
-def _stated(part: Sequence[_Block], features: Ints, levels: Sequence[Ints], size: int) -> list[Floats]:
+def _learned_alone(part: Sequence[_Block], features: Ints, levels: Sequence[Ints], size: int) -> list[Floats]:
     """What is learned from some of the groups alone."""
     return _learned(part, beliefs(part, features, size), levels, size)
 

@@ -24,15 +24,15 @@ __all__ = ["attack", "lacks"]
 def lacks(scene: Scene) -> str:
     if scene.column is None:
         return "published sets"
-    return "a distribution that the attacker knows" if scene.column.stated is None else ""
+    return "a distribution that the attacker knows" if scene.column.learner_prior is None else ""
 
 
 def attack(scene: Scene) -> tuple[Finding, ...]:
     """The average success of an attacker who knows the distribution; bound only where promised."""
     shown, bound = scene.shown, scene.promised.learned
-    if shown.stated is None:
+    if shown.learner_prior is None:
         return ()
-    shares = shown.stated / shown.stated.sum()
+    shares = shown.learner_prior / shown.learner_prior.sum()
     posterior = posterior_of(shown.unique, shown.mechanism, shares)
     mean = float(posterior.best[shown.inverse].mean())
     computed = success_of(shown.mechanism, shares)

@@ -47,7 +47,7 @@ def attack(scene: Scene) -> tuple[Finding, ...]:
         bound,
         float(absent.whole.max()),
         above(success, bound),
-        knows=f"that the person was in the table and is left out{_unsaid(absent.stated, absent.truth is None)}",
+        knows=f"that the person was in the table and is left out{_unsaid(absent.by_method, absent.truth is None)}",
         gains="the value, where the records that were left out are alike",
         helps="leave out records of several values (left-out: 0.8), a smaller l, or broader values",
         detail=detail,
@@ -55,8 +55,8 @@ def attack(scene: Scene) -> tuple[Finding, ...]:
     return (finding,)
 
 
-def _unsaid(stated: bool, unknown: bool) -> str:
+def _unsaid(by_method: bool, unknown: bool) -> str:
     if not unknown:
         return ""
-    known = "how the method leaves out records" if stated else "how the published values are distributed"
+    known = "how the method leaves out records" if by_method else "how the published values are distributed"
     return f", and {known}; the truth is not known without the original, and the success may be as high as `worst`"

@@ -119,12 +119,12 @@ def require_same_key(columns: Sequence[Column], check: str, earlier: Manifest) -
     if not (check and earlier.key_check) or check == earlier.key_check:
         return
     again = [item for item in columns if isinstance(item, Sets) and item.name in earlier.names]
-    stated = [_intersection(item, before) for item in again if isinstance(before := earlier[item.name], Sets)]
-    if stated:
+    risks = [_intersection(item, before) for item in again if isinstance(before := earlier[item.name], Sets)]
+    if risks:
         hint = "give the key file of the earlier release; --accept-risk publishes all the same"
         what = (
             "the key is not that of the earlier release: an attacker who has both can intersect their sets "
-            f"({'; '.join(stated)})"
+            f"({'; '.join(risks)})"
         )
         raise RiskError(Problem("key_file", what, hint))
 
@@ -169,12 +169,12 @@ def _compared(item: Sets, before: Sets, sticky: bool, earlier: Manifest, other_k
         changes = [f"{'this' if earlier.sticky else 'the earlier'} release has no sticky decoys"]
     elif earlier.uncounted and item.stratified and not changes:
         changes = ["an older program drew for each stratum by itself"]
-    stated = "" if success is None else f", and is right in about {success:.0%} of the cases"
+    success_text = "" if success is None else f", and is right in about {success:.0%} of the cases"
     advice = "Publish with the same key, values and promises, or do not publish it again."
     return (
         [
             f"{item.name}: sets differ from those of the earlier release ({'; '.join(changes)}): an attacker who has "
-            f"both can intersect them{stated}. {advice}"
+            f"both can intersect them{success_text}. {advice}"
         ]
         if changes
         else []

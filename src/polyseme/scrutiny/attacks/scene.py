@@ -178,13 +178,13 @@ NOTHING = Promised()
 class Shown:
     """The published sets of one attribute, and what is public about them.
 
-    sets       codes of the candidates, a row for each record, ascending: (n, l)
-    mechanism  that drew them
-    attribute  its name
-    prior      over the values, that of the promise; uniform unless given
-    distance   between the values
-    stated     the distribution that a learner is taken to know, where one is declared
-    repeats    records to a draw, where decoys are sticky
+    sets           codes of the candidates, a row for each record, ascending: (n, l)
+    mechanism      that drew them
+    attribute      its name
+    prior          over the values, that of the promise; uniform unless given
+    distance       between the values
+    learner_prior  the distribution that a learner is taken to know, where one is declared
+    repeats        records to a draw, where decoys are sticky
     """
 
     sets: Ints
@@ -192,7 +192,7 @@ class Shown:
     attribute: str = ""
     prior: Floats | None = None
     distance: Distance | None = None
-    stated: Floats | None = None
+    learner_prior: Floats | None = None
     repeats: float = 1.0
 
     @property
@@ -365,7 +365,7 @@ class Absent:
     records    how many there are
     expected   the share of each value among them, as a reader of the release expects it: (F,)
     whole      the share of each value among the published records, or in the original where it is at hand: (F,)
-    stated     whether `expected` follows from how the method works; otherwise it is that of the published records
+    by_method  whether `expected` follows from how the method works; otherwise it is that of the published records
     worst      the most that one value can have of them, as far as the release says
     truth      how many of them have each value, where the original is at hand: (F,)
     """
@@ -374,7 +374,7 @@ class Absent:
     records: int
     expected: Floats
     whole: Floats
-    stated: bool
+    by_method: bool
     worst: float = 1.0
     truth: Ints | None = None
 

@@ -59,8 +59,8 @@ def attack(scene: Scene) -> tuple[Finding, ...]:
     if scene.gathered is None:
         return ()
     seen = scene.gathered
-    stated = seen.distinct() if seen.one_draw else seen
-    kept = stated.several()
+    draws = seen.distinct() if seen.one_draw else seen
+    kept = draws.several()
     same = 1.0 - _share_of(kept, seen) if seen.one_draw else 0.0
     share = sharing(kept) if kept.groups >= FEWEST_GROUPS else 0.0
     if share <= 0.0 and same < _ONE_DRAW:
@@ -181,8 +181,8 @@ def _guesses(seen: Gathered, doubt: float) -> tuple[Floats, Floats | None]:
     if seen.outside.any():
         return _of_groups(seen, values, score, rest)
     others = score[place.reshape(seen.sets.shape)] - inside
-    stated = (1.0 - doubt) * np.exp(np.minimum(others, _LARGEST)) + doubt
-    weight = seen.prior[seen.sets] * seen.inside * stated
+    likelihood = (1.0 - doubt) * np.exp(np.minimum(others, _LARGEST)) + doubt
+    weight = seen.prior[seen.sets] * seen.inside * likelihood
     sure = weight.max(axis=1) / weight.sum(axis=1)
     if seen.truth is None:
         return sure, None

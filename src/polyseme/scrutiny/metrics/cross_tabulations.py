@@ -282,7 +282,7 @@ def query_error(
     low = random.integers(0, shape - width + 1, size=(queries, truth.ndim))
     actual, guess = _box_sums(truth, low, low + width), _box_sums(estimate, low, low + width)
     wrong = np.abs(guess - actual)
-    requested = actual > 0.5  # counts: anything less is rounding of an empty box
-    relative = wrong[requested] / actual[requested]
+    nonempty = actual > 0.5  # counts: anything less is rounding of an empty box
+    relative = wrong[nonempty] / actual[nonempty]
     mean, median = (float(relative.mean()), float(np.median(relative))) if relative.size else (np.nan, np.nan)
-    return QueryError(mean, median, float(wrong.mean()), queries, int((~requested).sum()))
+    return QueryError(mean, median, float(wrong.mean()), queries, int((~nonempty).sum()))

@@ -158,7 +158,7 @@ def measure(
     codes = [_codes(frame[name].filter(kept)) for name in quasi_identifiers]
     key = _packed(codes, rows)
     sizes = here.sizes(key)
-    requested = iter(tracked([*quasi_identifiers, *sensitive], "exposure", "Measuring columns"))
+    names = iter(tracked([*quasi_identifiers, *sensitive], "exposure", "Measuring columns"))
     return Risk(
         records,
         everyone - records,
@@ -167,12 +167,12 @@ def measure(
         here.unique(key),
         len(sizes),
         _bands(sizes),
-        tuple(_column(name, codes, place, here) for place, name in enumerate(islice(requested, len(codes)))),
+        tuple(_column(name, codes, place, here) for place, name in enumerate(islice(names, len(codes)))),
         tuple(
             _among_others(frame, quasi_identifiers, name, whose)
             if name in quasi_identifiers
             else _sensitive(tuple(quasi_identifiers), key, frame[name].filter(kept), here)
-            for name in requested
+            for name in names
         ),
         people=None if here.people is None else len(np.unique(here.people)),
     )
@@ -285,10 +285,10 @@ def _sensitive(
     )
     counts = classes.attributes[name]
     missing = int(counts.total[-1]) if None in counts.labels else 0
-    return _stated(name, known, counts, missing, column.dtype.is_numeric() and not missing)
+    return _sensitive_risk(name, known, counts, missing, column.dtype.is_numeric() and not missing)
 
 
-def _stated(name: str, known: tuple[str, ...], counts: Counts, missing: int, numeric: bool) -> SensitiveRisk:
+def _sensitive_risk(name: str, known: tuple[str, ...], counts: Counts, missing: int, numeric: bool) -> SensitiveRisk:
     records, ground = counts.records, Ordered() if numeric else Equal()
     if not records:
         return SensitiveRisk(name, known, 0, 0, 0, None, None, None, None, None, None, ground.name, None, 0)

@@ -47,16 +47,16 @@ class Truth:
         return _in_cells(self.release, self.source, of, self._counted[by][tuple(of)], cells_by)
 
     def _count(self, by: tuple[str, ...]) -> dict[tuple[str, ...], Grouped]:
-        counting, requested = {}, {column.name: column for column in self.release.manifest.columns if _secret(column)}
+        counting, wanted = {}, {column.name: column for column in self.release.manifest.columns if _secret(column)}
         for of in self.questions:
             targets = targets_of(self.release, of, by)
             cells = by if self.weight is None else (*by, WEIGHT)
             sizes = {item.name: domain_of(item).size for item in targets}
             counting[of] = CodeCounting(sizes, cells, len(self.questions))
-            requested.update({item.name: item for item in targets})
-        _require_columns(self.source, (*requested, *by, *(() if self.weight is None else (self.weight,))))
+            wanted.update({item.name: item for item in targets})
+        _require_columns(self.source, (*wanted, *by, *(() if self.weight is None else (self.weight,))))
         labels = {name: _labels(self.release, self.source, name) for name in by}
-        for frame, number in _coded(self.source, self.release.manifest, list(requested.values()), labels, self.weight):
+        for frame, number in _coded(self.source, self.release.manifest, list(wanted.values()), labels, self.weight):
             for one in counting.values():
                 one.add(frame, number)
         return {of: one.grouped() for of, one in counting.items()}
@@ -129,7 +129,7 @@ def _in_cells(
 def _coded(
     source: Source,
     manifest: Manifest,
-    requested: Sequence[Column],
+    wanted: Sequence[Column],
     labels: Mapping[str, Mapping[str, str] | None],
     weight: str | None = None,
 ) -> Iterator[tuple[pl.DataFrame, Ints | None]]:
@@ -141,12 +141,12 @@ def _coded(
     weight  the column of survey weights, where they are needed
     """
     weights = [] if weight is None else [weight]
-    for batch, number in source.counted(list(dict.fromkeys([*labels, *weights, *(item.name for item in requested)]))):
+    for batch, number in source.counted(list(dict.fromkeys([*labels, *weights, *(item.name for item in wanted)]))):
         columns = {name: _shown(as_series(batch.column(name)), by) for name, by in labels.items()}
         for name in weights:
             columns[WEIGHT] = pl.Series(read_weights(as_series(batch.column(name), manifest.missing_values))[0])
         kept, coded = np.ones(batch.num_rows, dtype=np.bool_), {}
-        for item in requested:
+        for item in wanted:
             truth = as_series(batch.column(item.name), manifest.missing_values).alias(item.name)
             codes = encode(truth, domain_of(item)).codes
             if _secret(item):
@@ -154,7 +154,7 @@ def _coded(
             if item.name not in labels:
                 coded[item.name] = codes
         number = None if number is None else number[kept]
-        _require_listed(coded, requested, kept, number)
+        _require_listed(coded, wanted, kept, number)
         yield pl.DataFrame({**columns, **coded}).filter(pl.Series(kept)), number
 
 
@@ -167,11 +167,11 @@ def _shown(series: pl.Series, labels: Mapping[str, str] | None) -> pl.Series:
     return texts.gather(np.where(codes < 0, len(labels), codes)).alias(series.name)
 
 
-def _require_listed(coded: Mapping[str, Ints], requested: Sequence[Column], kept: Bools, number: Ints | None) -> None:
+def _require_listed(coded: Mapping[str, Ints], wanted: Sequence[Column], kept: Bools, number: Ints | None) -> None:
     each = np.ones(int(kept.sum()), dtype=np.int64) if number is None else number
     missing = {
         item.name: int(each[coded[item.name][kept] < 0].sum())
-        for item in requested
+        for item in wanted
         if isinstance(item, Generalized) and item.name in coded
     }
     if any(missing.values()):

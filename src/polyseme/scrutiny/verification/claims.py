@@ -48,19 +48,21 @@ def claimed(release: Release) -> Verdict | None:
     if people is None:
         return None
     smallest = int(_classes(release)[_COUNT].to_numpy().min(initial=release.manifest.records))
-    requested = _requested(release.manifest)
-    holds = requested <= people.smallest_class and (people.smallest_class <= smallest or not release.manifest.links)
+    k = _promised_k(release.manifest)
+    holds = k <= people.smallest_class and (people.smallest_class <= smallest or not release.manifest.links)
     note = f"claimed by the publisher: {people_words(people.total)}, at least {people.smallest_class:,} in a class; "
-    stated = "no key is published, so that --original is needed to check it"
-    wrong = f"but {requested:,} are promised, and a class has only {smallest:,} rows"
-    worst, bound = float(people.smallest_class), float(requested)
-    return Verdict(_MODEL, None, {}, holds, worst, bound, worst - bound, note=note + (stated if holds else wrong))
+    unchecked_note = "no key is published, so that --original is needed to check it"
+    wrong = f"but {k:,} are promised, and a class has only {smallest:,} rows"
+    worst, bound = float(people.smallest_class), float(k)
+    return Verdict(
+        _MODEL, None, {}, holds, worst, bound, worst - bound, note=note + (unchecked_note if holds else wrong)
+    )
 
 
-def _requested(manifest: Manifest) -> int:
+def _promised_k(manifest: Manifest) -> int:
     """The least class size of the models, unless it was not reached and accepted."""
-    requested = [model["k-anonymity"]["k"] for model in manifest.models if "k-anonymity" in model]
-    return max([1, *requested]) if "k-anonymity" not in manifest.accepted else 1
+    promised = [model["k-anonymity"]["k"] for model in manifest.models if "k-anonymity" in model]
+    return max([1, *promised]) if "k-anonymity" not in manifest.accepted else 1
 
 
 def noted(verdicts: Sequence[Verdict], people: People | None) -> list[Verdict]:
@@ -108,19 +110,19 @@ def _verdict(people: People, found: _Found, table: _Original) -> Verdict:
 def _on_models(release: Release, found: _Found, table: _Original) -> list[Verdict]:
     """Verdicts of class models by people of the original; of values where these are published."""
     changed = release.manifest.applied is not None and bool(release.manifest.applied.actions)
-    stated = {name for name in table.values if not changed}
-    requested = []
+    unchanged = {name for name in table.values if not changed}
+    checkable = []
     for spec in release.manifest.models:
         ((name, parameters),) = spec.items()
-        known = parameters.get("attribute") in stated if "attribute" in parameters else bool(stated)
+        known = parameters.get("attribute") in unchanged if "attribute" in parameters else bool(unchanged)
         if name == "k-anonymity" or (MODELS[name].about and known):
-            requested.append(spec)
+            checkable.append(spec)
     kept = found.owner >= 0
     rows = pl.DataFrame({"\0place": found.owner, **table.values}).filter(pl.Series(kept))
     background = background_of([item.attribute for item in release.manifest.columns])
     return list(
         check_models(
-            rows, ["\0place"], requested, sensitive=sorted(stated), background=background, people=table.people[kept]
+            rows, ["\0place"], checkable, sensitive=sorted(unchanged), background=background, people=table.people[kept]
         )
     )
 
@@ -326,11 +328,11 @@ def _located(verdict: Verdict, table: ForeignTable, source: Source) -> tuple[Ver
     if seen is None or not seen.rows:
         return verdict, None
     problem = Problem.in_rows(_title(verdict), _what(verdict), "", seen, source.row_numbers)
-    stated = _stated(verdict, problem.seen) if problem.seen is not None else ""
-    return replace(verdict, note="; ".join(text for text in (verdict.note, stated) if text)), problem
+    place = _place_text(verdict, problem.seen) if problem.seen is not None else ""
+    return replace(verdict, note="; ".join(text for text in (verdict.note, place) if text)), problem
 
 
-def _stated(verdict: Verdict, seen: Sightings) -> str:
+def _place_text(verdict: Verdict, seen: Sightings) -> str:
     if not verdict.worst_classes:
         return seen.words()
     named = ", ".join(map(str, seen.rows))

@@ -101,9 +101,9 @@ def _unless_guessed(verdict: Verdict) -> Verdict:
 
 def _column_verdict(release: Release) -> Verdict:
     """The data file has other columns than the manifest says: what they hold is not known."""
-    there, stated = set(release.source.schema.names), set(release.manifest.names)
-    note = f"{len(there - stated)} columns that the manifest does not name, {len(stated - there)} that are not there"
-    differing = float(len(there ^ stated))
+    there, named = set(release.source.schema.names), set(release.manifest.names)
+    note = f"{len(there - named)} columns that the manifest does not name, {len(named - there)} that are not there"
+    differing = float(len(there ^ named))
     return Verdict("columns", None, {}, False, differing, 0.0, -differing, note=note)
 
 
@@ -113,19 +113,19 @@ def _count_verdict(release: Release) -> Verdict:
     if rows is None:
         rows = sum(map(how_many, release.counted(release.manifest.names)))
     widths = [item.l for item in release.manifest.sets]
-    stated = release.manifest.records * (math.prod(widths) if release.manifest.form == "long" else 1)
-    note = "" if rows == stated else f"the data has {rows:,} rows, the manifest says {stated:,}"
-    difference = float(abs(rows - stated))
-    holds = rows == stated == release.manifest.rows
-    return Verdict("record-count", None, {"rows": stated}, holds, difference, 0.0, -difference, note=note)
+    expected = release.manifest.records * (math.prod(widths) if release.manifest.form == "long" else 1)
+    note = "" if rows == expected else f"the data has {rows:,} rows, the manifest says {expected:,}"
+    difference = float(abs(rows - expected))
+    holds = rows == expected == release.manifest.rows
+    return Verdict("record-count", None, {"rows": expected}, holds, difference, 0.0, -difference, note=note)
 
 
 def _models(manifest: Manifest) -> tuple[Mapping[str, Any], ...]:
     """Those that the manifest lists; a collector that left out rare records says so elsewhere."""
     k = manifest.collected.k if manifest.collected is not None else None
     listed = {name for model in manifest.models for name in model}
-    stated = k is not None and bool(manifest.links) and "k-anonymity" not in listed
-    return (*manifest.models, {"k-anonymity": {"k": k}}) if stated else manifest.models
+    implied = k is not None and bool(manifest.links) and "k-anonymity" not in listed
+    return (*manifest.models, {"k-anonymity": {"k": k}}) if implied else manifest.models
 
 
 def _clique_verdict(records: int, minimum: int) -> Verdict:
@@ -230,7 +230,7 @@ def _row_sets(release: Release, item: Sets) -> PublishedSets:
     return published_sets(rows, item.name, label_array(item.domain.values).to_pylist(), counts)
 
 
-def _requested(promise: Promise, item: Sets) -> Candidates | Verdict:
+def _required(promise: Promise, item: Sets) -> Candidates | Verdict:
     """What every published set must offer; a verdict where the manifest alone decides."""
     flaw = promise.flaw(item.attribute.distance is not None)
     if flaw:
@@ -239,13 +239,13 @@ def _requested(promise: Promise, item: Sets) -> Candidates | Verdict:
 
 
 def _check_promise(promise: Promise, item: Sets, sets: PublishedSets) -> Verdict:
-    requested = _requested(promise, item)
-    if isinstance(requested, Verdict):
-        return requested
-    if requested.d is None or item.attribute.distance is None:
-        verdict = set_diversity.check(sets, requested.l)
+    required = _required(promise, item)
+    if isinstance(required, Verdict):
+        return required
+    if required.d is None or item.attribute.distance is None:
+        verdict = set_diversity.check(sets, required.l)
     else:
-        verdict = set_semantic_diversity.check_sets(sets, item.attribute.distance, requested.l, requested.d)
+        verdict = set_semantic_diversity.check_sets(sets, item.attribute.distance, required.l, required.d)
     return replace(verdict, model=promise.name, parameters=promise.given())
 
 
@@ -263,10 +263,10 @@ def _channel_verdict(promise: Promise, item: Sets) -> Verdict:
 def _long_verdicts(release: Release, item: Sets, counts: SetCounts) -> list[Verdict]:
     """Verdicts of the long form, by classes of equal quasi-identifiers: rows are not linked."""
     counted = {"frequency-diversity": {"l": item.mechanism.l, "attribute": item.name}}
-    requested = [(promise, _on_classes(promise, item)) for promise in item.attribute.promises]
-    found = iter(verdicts_on(release, [counted, *(spec for _, spec in requested if isinstance(spec, Mapping))]))
+    specs = [(promise, _on_classes(promise, item)) for promise in item.attribute.promises]
+    found = iter(verdicts_on(release, [counted, *(spec for _, spec in specs if isinstance(spec, Mapping))]))
     verdicts = [next(found)]
-    for promise, spec in requested:
+    for promise, spec in specs:
         reported = spec if isinstance(spec, Verdict) else next(found)
         verdicts.append(replace(reported, model=promise.name, parameters=promise.given()))
     verdicts += _unreadable(item)
@@ -276,19 +276,19 @@ def _long_verdicts(release: Release, item: Sets, counts: SetCounts) -> list[Verd
 
 def _on_classes(promise: Promise, item: Sets) -> Mapping[str, Mapping[str, Any]] | Verdict:
     """What a promise asks of the classes; a verdict where the manifest alone decides."""
-    requested = _requested(promise, item)
-    if isinstance(requested, Verdict):
-        return requested
+    required = _required(promise, item)
+    if isinstance(required, Verdict):
+        return required
     # A class of many records has more values than its sets: it cannot show that these are smaller than promised.
     made = min(member.mechanism.l for member in item.strata.members)
-    if made < requested.l:
-        return _manifest_verdict(promise, item, made, requested.l, "the mechanism draws fewer candidates")
-    if requested.d is None:
-        return {"frequency-diversity": {"l": requested.l, "attribute": item.name}}
+    if made < required.l:
+        return _manifest_verdict(promise, item, made, required.l, "the mechanism draws fewer candidates")
+    if required.d is None:
+        return {"frequency-diversity": {"l": required.l, "attribute": item.name}}
     apart = item.threshold or 0.0
-    if apart < requested.d:
-        return _manifest_verdict(promise, item, apart, requested.d, "the mechanism draws them closer together")
-    return {"semantic-diversity": {"l": requested.l, "d": requested.d, "reading": "exists", "attribute": item.name}}
+    if apart < required.d:
+        return _manifest_verdict(promise, item, apart, required.d, "the mechanism draws them closer together")
+    return {"semantic-diversity": {"l": required.l, "d": required.d, "reading": "exists", "attribute": item.name}}
 
 
 def _manifest_verdict(promise: Promise, item: Sets, worst: float, bound: float, note: str) -> Verdict:
@@ -348,26 +348,26 @@ def posterior_verdict(item: Sets) -> Verdict:
     each = [_worst_posterior(member) for member in members]
     reached = max(each, key=lambda found: (math.isnan(found), found))
     prior = _expected(members)
-    bound, requested = _promised_posterior(item, l), {"l": l}
+    bound, parameters = _promised_posterior(item, l), {"l": l}
     if bound is None:
         known = "is too costly to compute" if math.isnan(reached) else f"is {reached:.4g}"
         design = item.strata.members[0].mechanism.design.name
         note = f"1/l = {1 / l:.4g} is not promised by the {design} design: the worst posterior under {prior} {known}"
         worst = None if math.isnan(reached) else reached
-        return Verdict("posterior", item.name, requested, True, worst, None, None, checked=len(members), note=note)
+        return Verdict("posterior", item.name, parameters, True, worst, None, None, checked=len(members), note=note)
     if math.isnan(reached):
-        return unchecked("posterior", item.name, requested, "the channel in the manifest gives no posterior")
+        return unchecked("posterior", item.name, parameters, "the channel in the manifest gives no posterior")
     # Where a balanced design exists, a group whose values are crowded is no excuse for another one.
     limits = [bound if member.mechanism.design.name in UNBALANCED else min(bound, 1.0 / l) for member in members]
     holds = all(found <= limit + _POSTERIOR_ROUNDING for found, limit in zip(each, limits, strict=True))
     margin = max(bound - reached, 0.0) if holds else bound - reached
     note = f"from the channel in the manifest, for {prior}"
-    return Verdict("posterior", item.name, requested, holds, reached, bound, margin, checked=len(members), note=note)
+    return Verdict("posterior", item.name, parameters, holds, reached, bound, margin, checked=len(members), note=note)
 
 
 def _expected(members: Sequence[Stratum]) -> str:
     """For whom the posterior is computed."""
-    if any(member.distributions.stated is not None for member in members):
+    if any(member.distributions.learner_prior is not None for member in members):
         return (
             "an attacker with the prior that the sets are balanced for; not for the declared distribution (see learner)"
         )
@@ -390,16 +390,16 @@ def _promised_posterior(item: Sets, l: int) -> float | None:
     designs = {member.mechanism.design.name for member in item.strata.members}
     spacing = item.attribute.promises.spacing
     named = spacing.design if spacing is not None else "balanced"
-    stated = item.posterior
-    if named not in UNBALANCED and "least-risk" in designs and item.attribute.conditional and stated is not None:
+    posterior = item.posterior
+    if named not in UNBALANCED and "least-risk" in designs and item.attribute.conditional and posterior is not None:
         due = designs <= {named, "least-risk"} and all(map(_concentrated, item.strata.members))
-        return min(_ALMOST_CERTAIN, stated) if due else min(1.0 / l, stated)
+        return min(_ALMOST_CERTAIN, posterior) if due else min(1.0 / l, posterior)
     if named not in UNBALANCED or designs != {named}:
-        return 1.0 / l if stated is None else min(1.0 / l, stated)
+        return 1.0 / l if posterior is None else min(1.0 / l, posterior)
     if named == "least-risk":
-        return min(_ALMOST_CERTAIN if l > 1 else 1.0, math.inf if stated is None else stated)
+        return min(_ALMOST_CERTAIN if l > 1 else 1.0, math.inf if posterior is None else posterior)
     # An old manifest says nothing more than the name of the design, and that is open enough: its channel is known.
-    return None if stated is None or not math.isfinite(stated) else stated
+    return None if posterior is None or not math.isfinite(posterior) else posterior
 
 
 def _concentrated(member: Stratum) -> bool:
@@ -416,10 +416,10 @@ def _concentrated(member: Stratum) -> bool:
 def _mechanism_verdict(release: Release, item: Sets, grouped: CountedSets | None, counts: SetCounts) -> Verdict:
     """Whether the published sets fit the channel in the manifest, and stand in random order."""
     level, repeats = level_of(release.manifest), repeats_of(release.manifest, item)
-    requested: dict[str, Any] = {"level": level} | ({"repeats": repeats} if repeats > 1.0 else {})
+    parameters: dict[str, Any] = {"level": level} | ({"repeats": repeats} if repeats > 1.0 else {})
     if grouped is None:
         return unchecked(
-            "mechanism", item.name, requested, "not every cell holds as many candidates as the mechanism draws"
+            "mechanism", item.name, parameters, "not every cell holds as many candidates as the mechanism draws"
         )
     with np.errstate(all="ignore"):  # weights may be anything; what is no probability is found
         drawn = together(_evidence(release, item, grouped, repeats))
@@ -431,7 +431,7 @@ def _mechanism_verdict(release: Release, item: Sets, grouped: CountedSets | None
     return Verdict(
         "mechanism",
         item.name,
-        {**requested, **drawn.parameters(), **arranged.parameters()},
+        {**parameters, **drawn.parameters(), **arranged.parameters()},
         holds,
         p_value,
         level,

@@ -174,10 +174,10 @@ def _filled(found: pl.Series) -> Bools:
 
 
 def _in_range(label: str, leaves: pl.Series) -> Bools:
-    stated = _RANGE.fullmatch(label)
-    if stated is None:
+    matched = _RANGE.fullmatch(label)
+    if matched is None:
         return np.zeros(len(leaves), dtype=np.bool_)
-    low, high, end = stated.groups()
+    low, high, end = matched.groups()
     numbers = leaves.cast(pl.Float64, strict=False)
     first, last = (pl.Series([text]).cast(pl.Float64, strict=False)[0] for text in (low, high))
     if first is None or last is None:

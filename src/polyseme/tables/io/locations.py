@@ -112,7 +112,7 @@ class Address:
             yield Address(self.scheme, item.path.rstrip("/"), self.filesystem, _info(item))
 
     @cached_property
-    def _stated(self) -> tuple[str, int]:
+    def _kind_and_size(self) -> tuple[str, int]:
         if self.info is not None:
             return self.info
         try:
@@ -121,17 +121,17 @@ class Address:
             raise _unreachable(self.scheme, str(self), error) from None
 
     def exists(self) -> bool:
-        return self._stated[0] != "NotFound"
+        return self._kind_and_size[0] != "NotFound"
 
     def is_dir(self) -> bool:
-        return self._stated[0] == "Directory"
+        return self._kind_and_size[0] == "Directory"
 
     def is_file(self) -> bool:
-        return self._stated[0] == "File"
+        return self._kind_and_size[0] == "File"
 
     @property
     def size(self) -> int:
-        return self._stated[1]
+        return self._kind_and_size[1]
 
 
 def _info(found: Any) -> tuple[str, int]:

@@ -222,13 +222,15 @@ _STREAMED = frozenset({"Parquet", "Arrow", "text"})
 
 
 def _mixed(name: str, kinds: dict[str, list[str]]) -> TableError:
-    stated = ", ".join(f"{numbered(len(files), 'files')} of kind {kind} ({files[0]})" for kind, files in kinds.items())
+    kinds_text = ", ".join(
+        f"{numbered(len(files), 'files')} of kind {kind} ({files[0]})" for kind, files in kinds.items()
+    )
     if len(kinds) > 1:
         return TableError(
-            f"{name}: files of different kinds: {stated}", "use a pattern for those you mean: 'folder/*.parquet'"
+            f"{name}: files of different kinds: {kinds_text}", "use a pattern for those you mean: 'folder/*.parquet'"
         )
     hint = "a table of several files must be Parquet, Arrow or text; give one of them"
-    return TableError(f"{name}: {stated} cannot be put together", hint)
+    return TableError(f"{name}: {kinds_text} cannot be put together", hint)
 
 
 def _kind_of(path: Place) -> str:

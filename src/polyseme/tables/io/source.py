@@ -128,11 +128,11 @@ class Source(ABC):
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """All rows in batches of at most `BATCH_ROWS`, with the named columns in the given order."""
         names = list(self.schema.names if columns is None else columns)
-        with nullcontext(Stage()) if self.wraps else stage("read", f"Reading {self.name}", self.about) as stated:
+        with nullcontext(Stage()) if self.wraps else stage("read", f"Reading {self.name}", self.about) as progress:
             for batch in self._read(names):
                 for start in range(0, batch.num_rows, BATCH_ROWS):
                     yield batch.slice(start, BATCH_ROWS)
-                stated.advance(batch.num_rows)
+                progress.advance(batch.num_rows)
 
     def counted(self, columns: Sequence[str] | None = None) -> Iterator[CountedRows]:
         """The same rows for callers that count them, in any order; counted already, they are few.

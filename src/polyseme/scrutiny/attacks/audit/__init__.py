@@ -154,7 +154,7 @@ def _whole_scene(release: Release, sizes: Ints, suppressed: int, together: Ints)
 
 def _largest(release: Release, model: str) -> int | None:
     """The largest k that a model promises."""
-    return max((requested[model]["k"] for requested in release.manifest.models if model in requested), default=None)
+    return max((listed[model]["k"] for listed in release.manifest.models if model in listed), default=None)
 
 
 class _Stage:

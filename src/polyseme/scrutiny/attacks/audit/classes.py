@@ -77,8 +77,8 @@ def absent_from_classes(release: Release, column: AsIs, counts: Counts, original
     whole = _whole(counts, truth)
     # A value that no published record has may be one that was left out: it counts as if one record had it.
     weights = counts.total if under is None else np.where(under, counts.total + 1.0, 0.0)
-    expected, stated = weights / weights.sum(), under is not None
-    return Absent(column.name, applied.suppressed, expected, whole, stated, 1.0, truth)
+    expected, by_method = weights / weights.sum(), under is not None
+    return Absent(column.name, applied.suppressed, expected, whole, by_method, 1.0, truth)
 
 
 def _withheld(release: Release) -> Applied | None:
@@ -306,9 +306,9 @@ def _attack_groups(release: Release, column: Grouped, truth: Truth | None, origi
     findings = list(attack(_scene(release, column, counts, "group")))
     if groups.matched:
         rows = groups.some()
-        stated = _members(release, column, rows, groups.of(rows), truth)
-        found = attack(stated.scene(column), ["definetti"])
-        findings += [replace(one, detail={**one.detail, **stated.measured}) for one in found]
+        members = _members(release, column, rows, groups.of(rows), truth)
+        found = attack(members.scene(column), ["definetti"])
+        findings += [replace(one, detail={**one.detail, **members.measured}) for one in found]
     return [*findings, *_attack_absent(release, column, counts, original)]
 
 

@@ -208,11 +208,11 @@ def _helpers(parts: Sequence[Part], truth: Truth) -> dict[str, Part]:
     sizes = [part.stratum.mechanism.size for part in parts]
     found = {}
     for mine, part in enumerate(parts):
-        stated = {
+        bits = {
             other: information(values[mine][:, None], sizes[mine], sets[other], sizes[other])
             for other in range(len(parts))
             if other != mine and sizes[mine] * sizes[other] <= LARGEST_TABLE
         }
-        if stated:
-            found[part.item.name] = parts[max(stated, key=stated.__getitem__)]
+        if bits:
+            found[part.item.name] = parts[max(bits, key=bits.__getitem__)]
     return found

@@ -399,6 +399,6 @@ def published(part: Part, chosen: Chosen, drawn: Sample, truth: Truth | None) ->
         part.item.name,
         channel_of(part).known.prior,
         distance.among(stratum.allowed) if distance is not None and stratum.excluded else distance,
-        channel_of(part).known.stated,
+        channel_of(part).known.learner_prior,
         part.item.repeats,
     )

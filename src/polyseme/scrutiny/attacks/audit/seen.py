@@ -170,10 +170,10 @@ def counted_classes(release: Release) -> tuple[Ints, int]:
     for batch, counts in release.counted(links):
         each = np.ones(batch.num_rows, dtype=np.int64) if counts is None else counts
         texts = reading.texts(reading.columns(batch))
-        stated = texts.select(~_suppressed(links)).to_series().to_numpy()
-        prints.append(fingerprints(texts)[stated])
-        numbers.append(each[stated])
-        suppressed += int(each[~stated].sum())
+        shown = texts.select(~_suppressed(links)).to_series().to_numpy()
+        prints.append(fingerprints(texts)[shown])
+        numbers.append(each[shown])
+        suppressed += int(each[~shown].sum())
     return class_sizes(np.concatenate(prints), np.concatenate(numbers)), suppressed
 
 

@@ -172,8 +172,8 @@ class _Known:
     def _elsewhere(self, item: Sets, truth: Truth) -> Iterator[_Grouped]:
         if item.name not in self._tried:
             codes = truth.codes[item.name].astype(np.int64)
-            stated = {name: agreement(group, codes) for name, group in self._others.items()}
-            found = {name: one.kappa for name, one in stated.items() if one.telling}
+            agreements = {name: agreement(group, codes) for name, group in self._others.items()}
+            found = {name: one.kappa for name, one in agreements.items() if one.telling}
             self._tried[item.name] = sorted(found, key=found.__getitem__, reverse=True)[:_TRIED]
         for name in self._tried[item.name]:
             if name not in self._recognized:
@@ -241,10 +241,10 @@ def shared_remarks(
     if manifest.form != "set" or not manifest.sets:
         return ()
     columns = dict.fromkeys(item.shared_by for item in manifest.sets if item.shared_by)
-    stated = [_linked(release, column) for column in columns]
+    remarks = [_linked(release, column) for column in columns]
     if findings is None and manifest.records <= _RECORDS:
         findings = _put_together(release, Memory.of(release) if memory is None else memory, drawn)
-    return (*stated, *(_shared(one) for one in findings or () if one.attack == "shared-value" and one.exceeded))
+    return (*remarks, *(_shared(one) for one in findings or () if one.attack == "shared-value" and one.exceeded))
 
 
 def _put_together(release: Release, memory: Memory, drawn: Drawn | None) -> list[Finding]:
