@@ -37,9 +37,8 @@ def test_the_exact_error_of_the_pipeline_is_what_simulated_tables_have(size: int
 def test_a_price_is_found_where_there_is_one() -> None:
     rows = STUDY.run(STUDY.points(True, Sources())[0], Sources())
     verdicts = {}
-    for factor in (1.0, 1.2, 20.0):
+    for factor in (1.0, 20.0, 2_000.0):
         dearer = [replace(row, value=row.value * factor) if row.measure.startswith("error") else row for row in rows]
         finding = next(one for one in STUDY.findings(Results(dearer)) if one.claim is COSTS)
         verdicts[factor] = finding.verdict
-    assert verdicts[20.0] is Verdict.NOT_REPRODUCED
-    assert verdicts[1.0] in (Verdict.REPRODUCED, Verdict.CORRECTED)
+    assert list(verdicts.values()) == [Verdict.REPRODUCED, Verdict.IN_PART, Verdict.NOT_REPRODUCED]

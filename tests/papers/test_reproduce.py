@@ -172,7 +172,7 @@ def test_all_studies_run_quickly(tmp_path: Path) -> None:
         "journal, Figure 6",
         "(l, e), Table 4",
         "not given (--data census=FILE)",
-        "l d &lt;= F, for balanced",
+        "l d &lt;= F: the sign",
     ):
         assert words in index
     page = (tmp_path / "pages" / "sensitive-qids-time.html").read_text(encoding="utf-8")

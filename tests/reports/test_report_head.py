@@ -142,7 +142,7 @@ def test_attacks_and_checks_have_plain_names_units_and_technical_names(release: 
     assert kinds["published-estimate"].startswith(
         "Published estimate: estimates the distribution of the values from the release"
     )
-    assert kinds["candidates"].startswith("Every set has the stated number of candidates")
+    assert kinds["candidates"].startswith("Every set has the promised number of candidates")
     for label in ("Reached", "Promised at most", "Without the release"):
         for shown in cells(tree, label):
             assert shown == "–" or shown.endswith(("%", " of 1")), shown

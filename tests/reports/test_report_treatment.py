@@ -12,7 +12,7 @@ import pytest
 import polyseme as ps
 from polyseme.models import MODELS
 from polyseme.reports.assembly import class_size_table, treatment_of
-from polyseme.reports.words import model_sentence
+from polyseme.results.views.words import model_sentence
 
 ANATOMY = """
 attributes:

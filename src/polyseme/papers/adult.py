@@ -65,6 +65,7 @@ __all__ = [
     "COLUMNS",
     "COMPLETE",
     "EX",
+    "EXACT_CHECK",
     "FILES",
     "LE",
     "LIMIT",
@@ -287,6 +288,10 @@ def _coded(
     return Coded(name, values(rows).astype(np.int64), cell.astype(np.int64), labels, groups, distance)
 
 
+EXACT_CHECK = (
+    "Algorithm 1 rejects a decoy exactly if the set could not be completed (`check: exact`); the study `posterior` has "
+    "the check as printed beside it."
+)
 N, EX, OURS, LE, LIMIT = "N", "Ex", "ours", "LE", "the limit"
 _ANALYSES: dict[str, Linear] = {"Proposal": Paper(), "Existing": Existing(), "Simple": Simple()}
 _RARE = 1e-9

@@ -109,7 +109,7 @@ _NO_NUMBER = "a slip of notation that no number shows"
 
 ERRATA: tuple[Erratum, ...] = (
     Erratum(JOURNAL, "2d + 1 elements are excluded", "2d - 1", "worked-example", "journal, 5.3"),
-    Erratum(JOURNAL, "l d >= F", "l d <= F, for balanced designs", "violation-theory", "journal, Theorem 5.1"),
+    Erratum(JOURNAL, "l d >= F", "l d <= F: the sign", "violation-theory", "journal, Theorem 5.1"),
     Erratum(
         JOURNAL,
         "Algorithm 3 moves its window to larger values, Figure 4(c) to smaller ones",
@@ -117,7 +117,7 @@ ERRATA: tuple[Erratum, ...] = (
         _EXAMPLES,
         "journal, Fig. 4 and Algorithm 3",
     ),
-    Erratum(JOURNAL, "Equation 9 sums from 1", "from 0", _EXAMPLES, "journal, Eq. 5-10"),
+    Erratum(JOURNAL, "Equation 9 sums from 1 where values are numbered from 0", _NO_NUMBER),
     Erratum(
         JOURNAL,
         "Equation 17 without a binomial symbol; m in Equation 11",
@@ -129,7 +129,7 @@ ERRATA: tuple[Erratum, ...] = (
     Erratum(JOURNAL, "section 5.2 has x and omega the wrong way round in its first sentence", _NO_NUMBER),
     Erratum(JOURNAL, "Equation 19 divides by 25", "by 20", "worked-example", "journal, Eq. 19"),
     Erratum(JOURNAL, "(3, 7) on 14 ranks", "in million yen", "histograms", "journal, 7.1"),
-    Erratum(JOURNAL, "Equation 2 for any l", "exact at l = 2 only", "posterior", "journal, Eq. 2 and 5.3"),
+    Erratum(JOURNAL, "Equation 2 for any l", "exact at l = 2 and at d = 1 only", "posterior", "journal, Eq. 2 and 5.3"),
     Erratum(JOURNAL, "one of l values cannot be told", "1/l breaks", "posterior", "journal, 5.1"),
     Erratum(
         JOURNAL,
@@ -145,7 +145,6 @@ ERRATA: tuple[Erratum, ...] = (
         _EXAMPLES,
         "journal, Example 3 and Fig. 2",
     ),
-    Erratum(CONFERENCE, "education at (2, 4)", "cannot be estimated", "mondrian", "conference, 7"),
     Erratum(LE, "the signs of Equation 7", "as in Definition 2", _EXAMPLES, "(l, e), Eq. 7"),
     Erratum(LE, "IL(t1) = 0.44", "0.667 by Equation 5", _EXAMPLES, "(l, e), Eq. 5"),
     Erratum(LE, "two rows of Table IV", "as in Table I", _EXAMPLES, "(l, e), Table IV"),

@@ -11,9 +11,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from polyseme.papers.study import PUT_RIGHT, Claim, Finding, Results, Row, Sources, Verdict, put_right
+from polyseme.papers.study import Claim, Finding, Results, Row, Sources, Verdict, put_right
 
-__all__ = ["FOUND", "NUMBERS", "PRINTED", "RIGHT", "Example", "Record", "classes", "effective", "smallest_distinct"]
+__all__ = [
+    "AGAIN",
+    "FOUND",
+    "MENDED",
+    "NUMBERS",
+    "PRINTED",
+    "Example",
+    "Numbers",
+    "Record",
+    "classes",
+    "effective",
+    "smallest_distinct",
+]
 
 Record: TypeAlias = tuple[str, ...]
 
@@ -42,9 +54,10 @@ def effective(held: Sequence[Record], column: int) -> float:
     return math.exp(-sum(share * math.log(share) for share in shares))
 
 
-NUMBERS, PRINTED, RIGHT, FOUND = "number", "printed", "put right", "found"
-_ROUNDED = 0.005
-"""Prints have two decimals at most."""
+NUMBERS, PRINTED, FOUND, AGAIN, MENDED = "number", "printed", "found", "computed again", "with the text put right"
+_SAME = 1e-9
+
+Numbers: TypeAlias = Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -53,27 +66,35 @@ class Example:
 
     where, says  as of a claim
     printed      the numbers as the paper has them, each with what it is
-    right        what they should be, where the print errs; None where it does not
-    found        computes them; None where data that it needs is missing
+    found        computes them, to the letter of the print; None where data that it needs is missing
+    again        computes them in another way, where the print has a number wrong
+    mended       computes them with the text put right, where the print has a step wrong
+    how          what is put right, or how they are computed again
     why          what explains a difference
+    claimed      whether the numbers follow from a claim in words, and stand in no print
     """
 
     where: str
     says: str
-    printed: Mapping[str, float]
-    found: Callable[[Sources], Mapping[str, float] | None]
-    right: Mapping[str, float] | None = None
+    printed: Numbers
+    found: Callable[[Sources], Numbers | None]
+    again: Callable[[Sources], Numbers] | None = None
+    mended: Callable[[Sources], Numbers] | None = None
+    how: str = ""
     why: str = ""
+    claimed: bool = False
 
     @property
     def claim(self) -> Claim:
-        rounding = " Numbers agree when they do so to the two decimals of the print."
-        if self.right is None:
-            return Claim(
-                self.where, self.says, f"Reproduced if all numbers are as printed; else not reproduced.{rounding}"
-            )
-        right = ", ".join(f"{name}: {_short(number)}" for name, number in self.right.items())
-        return Claim(self.where, self.says, f"{PUT_RIGHT} Put right: {right}.{rounding}")
+        rule = "Reproduced if all numbers are as printed"
+        if self.claimed:
+            wanted = ", ".join(f"{name} = {_short(number)}" for name, number in self.printed.items())
+            rule = f"Reproduced if {wanted}, which is what the claim needs"
+        if self.again is not None:
+            rule += f"; with a correction if they differ, and a second computation agrees with the first ({self.how})"
+        if self.mended is not None:
+            rule += f"; with a correction if they come out when the text is put right ({self.how})"
+        return Claim(self.where, self.says, f"{rule}; else not reproduced. Numbers may be rounded or cut.")
 
     @property
     def panel(self) -> str:
@@ -83,7 +104,8 @@ class Example:
         found = self.found(sources)
         if found is None:
             return []
-        numbers = {PRINTED: self.printed, FOUND: found, **({} if self.right is None else {RIGHT: self.right})}
+        numbers = {PRINTED: self.printed, FOUND: found}
+        numbers |= {name: how(sources) for name, how in ((AGAIN, self.again), (MENDED, self.mended)) if how}
         return [
             Row.exact(self.panel, NUMBERS, series, name, float(number))
             for series, line in numbers.items()
@@ -91,26 +113,55 @@ class Example:
         ]
 
     def judge(self, results: Results) -> Finding:
-        found = {row.x: row.value for row in results.pick(self.panel, NUMBERS, FOUND)}
+        found, again, mended = (
+            {str(row.x): row.value for row in results.pick(self.panel, NUMBERS, name)}
+            for name in (FOUND, AGAIN, MENDED)
+        )
         if not found:
             return Finding(self.claim, Verdict.NOT_RUN, "It needs the Adult table.")
-        verdict = put_right(_alike(found, self.printed), self.right is not None and _alike(found, self.right))
-        words = ", ".join(
-            f"{name} = {_short(number)}{self._beside(str(name), number)}" for name, number in found.items()
-        )
-        return Finding(self.claim, verdict, f"Found: {words}.{f' {self.why}' if self.why else ''}")
+        as_printed = _all_of(_as_printed, found, self.printed)
+        corrected = _all_of(_same, found, again) or _all_of(_as_printed, mended, self.printed)
+        words = ", ".join(f"{name} = {_short(number)}{self._beside(name, number)}" for name, number in found.items())
+        text = f"Found: {words}."
+        if not as_printed:
+            text += self._second(found, again, mended) + (f" {self.why}" if self.why and corrected else "")
+        elif self.why and not (again or mended):
+            text += f" {self.why}"
+        return Finding(self.claim, put_right(as_printed, corrected), text)
+
+    def _second(self, found: Numbers, again: Numbers, mended: Numbers) -> str:
+        """What the second computation says of numbers that are not as printed."""
+        if again:
+            off = [f"{name} = {_short(number)}" for name, number in again.items() if not _same(found[name], number)]
+            return f" Computed again: {', '.join(off)}." if off else " Computed again, the same."
+        wrong = [name for name, number in mended.items() if not _as_printed(number, self.printed[name])]
+        off = [f"{name} = {_short(mended[name])}" for name in wrong]
+        kept = "as the paper has it" if not off else ", ".join(off)
+        return f" With the text put right: {kept}." if mended else ""
 
     def _beside(self, name: str, number: float) -> str:
-        return "" if _same(number, self.printed[name]) else f" ({_short(self.printed[name])} printed)"
-
-
-def _short(number: float) -> str:
-    return f"{number:,.0f}" if number == round(number) else f"{number:.3g}"
+        if _as_printed(number, self.printed[name]):
+            return ""
+        return f" ({_short(self.printed[name])} {'if the claim held' if self.claimed else 'printed'})"
 
 
 def _same(one: float, other: float) -> bool:
-    return abs(one - other) <= _ROUNDED + 1e-9
+    return abs(one - other) <= _SAME
 
 
-def _alike(found: Mapping[str | float, float], expected: Mapping[str, float]) -> bool:
-    return set(found) == set(expected) and all(_same(found[name], number) for name, number in expected.items())
+def _as_printed(number: float, printed: float) -> bool:
+    """Whether a number is what is printed, rounded or cut to as many decimals.
+
+    >>> _as_printed(0.7465, 0.74), _as_printed(0.7465, 0.75), _as_printed(0.7465, 0.73)
+    (True, True, False)
+    """
+    unit = 10.0 ** -len(repr(printed).partition(".")[2]) if printed % 1 else 0.0
+    return printed - unit / 2 - _SAME <= number < printed + unit + _SAME
+
+
+def _all_of(agree: Callable[[float, float], bool], found: Numbers, expected: Numbers) -> bool:
+    return set(found) == set(expected) and all(agree(found[name], number) for name, number in expected.items())
+
+
+def _short(number: float) -> str:
+    return f"{number:,.0f}" if number == round(number) else f"{number:.4g}"

@@ -7,10 +7,11 @@ the same whatever ran before, on however many cores, and whether or not the run 
 Means and shares of repeated runs have 95% intervals. Claims are judged by rules that are declared with them, from the
 numbers of a run and their intervals.
 
-A claim that compares is judged setting by setting. Something counts as smaller only where the intervals say so; for
-this they are taken half again as wide as on the charts, about three standard errors, because a study compares dozens
-of pairs and one in twenty would differ by chance. What a paper printed wrong is judged by two questions: does it hold
-as printed, and does it hold when put right.
+A claim that compares is judged setting by setting. Something counts as smaller only where the intervals do not touch,
+taken half again as wide as on the charts, about three standard errors, or wider: with m comparisons each interval is at
+the level 1 - 0.05 / m (Bonferroni, Student's t), so that all comparisons of a claim together are wrong by chance with
+probability 0.05 at most. What a paper printed wrong is judged by two questions: does it hold as printed, and does it
+hold when put right.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -49,12 +51,15 @@ __all__ = [
     "at_most",
     "away",
     "below",
+    "in_part",
     "mean_row",
     "put_right",
     "ratio_row",
     "rising",
     "share_row",
     "smaller",
+    "smallest",
+    "span",
     "wilson",
     "within",
 ]
@@ -185,6 +190,8 @@ class Verdict(Enum):
 
     REPRODUCED = "reproduced"
     CORRECTED = "reproduced with a correction"
+    IN_PART = "in part of the range"
+    OUTSIDE = "outside the paper's model"
     NOT_REPRODUCED = "not reproduced"
     READING = "a reading that fits"
     UNDECIDED = "undecided"
@@ -385,12 +392,14 @@ def share_row(panel: str, measure: str, series: str, x: float | str, hits: int, 
 
 
 _WIDER = 1.5
+_LARGE = 100.0
 NEAR = 1.2
 """At the limit: theory and a prototype had 0.8 to 1.2 times it before any of these studies was run."""
 BY_SETTING = "Setting by setting."
 SETTING_BY_SETTING = (
-    "Reproduced if it holds beyond the intervals in some settings and the opposite in none, with a correction if it "
-    "holds in more settings than the opposite does, undecided if no setting tells, else not reproduced."
+    "Reproduced if it holds beyond the intervals in most settings and the opposite in none; in part of the range if it "
+    "holds in some and the opposite in others; not reproduced if only the opposite is seen; else undecided. Intervals "
+    "are as wide as to make all comparisons of the claim together wrong by chance in 5% of runs at most."
 )
 """What `BY_SETTING` means: pages say it once."""
 PUT_RIGHT = "Reproduced if it holds as printed; with a correction if it holds only when put right; else not reproduced."
@@ -412,11 +421,11 @@ class Tally:
     def verdict(self) -> Verdict:
         if not self.settings:
             return Verdict.NOT_RUN
-        if not self.clear and not self.against:
-            return Verdict.UNDECIDED
-        if not self.against:
-            return Verdict.REPRODUCED
-        return Verdict.CORRECTED if self.clear > self.against else Verdict.NOT_REPRODUCED
+        if self.clear and self.against:
+            return Verdict.IN_PART
+        if self.against:
+            return Verdict.NOT_REPRODUCED
+        return Verdict.REPRODUCED if 2 * self.clear > self.settings else Verdict.UNDECIDED
 
     def __add__(self, other: Tally) -> Tally:
         return Tally(self.clear + other.clear, self.close + other.close, self.against + other.against)
@@ -433,17 +442,26 @@ class Tally:
         return f"in {self.clear} of {self.settings} settings ({', '.join(rest)})"
 
 
-def _low(one: Row | float) -> float:
-    return one.value - _WIDER * (one.value - one.low) if isinstance(one, Row) else one
+@lru_cache(maxsize=4096)
+def _wider(repeats: int, comparisons: int) -> float:
+    """By what a 95% interval is widened where so many comparisons are made."""
+    if repeats < 2:
+        return _WIDER
+    wide, own = (float(t.ppf(level, repeats - 1)) for level in (1.0 - (1.0 - _LEVEL) / comparisons, _LEVEL))
+    return max(_WIDER, wide / own)
 
 
-def _high(one: Row | float) -> float:
-    return one.value + _WIDER * (one.high - one.value) if isinstance(one, Row) else one
+def _low(one: Row | float, comparisons: int = 1) -> float:
+    return one.value - _wider(one.repeats, comparisons) * (one.value - one.low) if isinstance(one, Row) else one
 
 
-def below(one: Row | float, other: Row | float) -> bool:
-    """Whether one is smaller beyond the intervals."""
-    return _high(one) < _low(other)
+def _high(one: Row | float, comparisons: int = 1) -> float:
+    return one.value + _wider(one.repeats, comparisons) * (one.high - one.value) if isinstance(one, Row) else one
+
+
+def below(one: Row | float, other: Row | float, comparisons: int = 1) -> bool:
+    """Whether one is smaller beyond the intervals, where so many comparisons are made."""
+    return _high(one, comparisons) < _low(other, comparisons)
 
 
 def within(one: Row, low: float, high: float) -> bool:
@@ -464,10 +482,20 @@ def away(one: Row, value: float) -> bool:
 
 
 def smaller(pairs: Iterable[tuple[Row | float, Row | float]]) -> Tally:
-    """How often the first of a pair is the smaller one."""
+    """How often the first of a pair is the smaller one; all pairs of a claim belong in one call."""
     pairs = list(pairs)
-    clear, against = sum(below(*pair) for pair in pairs), sum(below(other, one) for one, other in pairs)
+    clear = sum(below(one, other, len(pairs)) for one, other in pairs)
+    against = sum(below(other, one, len(pairs)) for one, other in pairs)
     return Tally(clear, len(pairs) - clear - against, against)
+
+
+def smallest(settings: Iterable[tuple[Row, Sequence[Row]]]) -> Tally:
+    """How often a row is smaller than all others of its setting, or one is smaller than it."""
+    settings = list(settings)
+    many = sum(len(others) for _, others in settings)
+    clear = sum(all(below(one, other, many) for other in others) for one, others in settings)
+    against = sum(any(below(other, one, many) for other in others) for one, others in settings)
+    return Tally(clear, len(settings) - clear - against, against)
 
 
 def rising(lines: Iterable[list[Row]]) -> Tally:
@@ -478,3 +506,21 @@ def rising(lines: Iterable[list[Row]]) -> Tally:
 def put_right(as_printed: bool, corrected: bool) -> Verdict:
     """What comes of something that was printed."""
     return Verdict.REPRODUCED if as_printed else Verdict.CORRECTED if corrected else Verdict.NOT_REPRODUCED
+
+
+def span(values: Iterable[float]) -> str:
+    """The least and the largest of some numbers, in words.
+
+    >>> print(span([2.184, 2.184]), "|", span([0.91, 46.84]), "|", span([1.2, 34567.8]))
+    2.18 | 0.91 to 46.8 | 1.2 to 34,568
+    """
+    found = list(values)
+    low, high = (f"{end:,.0f}" if abs(end) >= _LARGE else f"{end:.3g}" for end in (min(found), max(found)))
+    return low if low == high else f"{low} to {high}"
+
+
+def in_part(holds: Sequence[bool]) -> Verdict:
+    """What comes of something that holds in all settings, in some, or in none."""
+    if not holds:
+        return Verdict.NOT_RUN
+    return Verdict.REPRODUCED if all(holds) else Verdict.IN_PART if any(holds) else Verdict.NOT_REPRODUCED

@@ -30,10 +30,10 @@ from polyseme.reports.contents import (
     Treatment,
     provenance_of,
 )
-from polyseme.reports.words import model_sentence
 from polyseme.results.attackers import Guessers
 from polyseme.results.views.formats import count, parameters, quantity
 from polyseme.results.views.tables import KnownFacts, Reached
+from polyseme.results.views.words import model_sentence
 from polyseme.schema import Role
 from polyseme.tables.codes import as_series
 from polyseme.tables.distinct import all_counts, class_sizes, distinct_rows, fingerprints, merged_rows

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from polyseme.reports.contents import FindingLine, Outcome, Page, Reidentification, ValueRisk, worst
-from polyseme.reports.words import attack_words, chance, check_words, counted
+from polyseme.results.views.formats import chance, counted
+from polyseme.results.views.words import attack_words, check_words
 
 __all__ = ["Light", "Signal", "risk_paragraph", "signal", "value_risks"]
 

@@ -25,22 +25,20 @@ from polyseme.reports.figures import NARROW, sections_of, sizes_figure
 from polyseme.reports.glossary import with_glossary
 from polyseme.reports.judgment import risk_paragraph, signal, value_risks
 from polyseme.reports.templates import environment_of
-from polyseme.reports.words import (
+from polyseme.results.attackers import Guessers
+from polyseme.results.views import formats
+from polyseme.results.views.formats import chance, day, moment
+from polyseme.results.views.plan_tables import above_sentence
+from polyseme.results.views.words import (
     attack_words,
-    chance,
     check_words,
     compared_with,
-    day,
     found,
     looked_at,
     metric_words,
     metric_written,
-    moment,
     reached,
 )
-from polyseme.results.attackers import Guessers
-from polyseme.results.views import formats
-from polyseme.results.views.plan_tables import above_sentence
 
 __all__ = ["is_page", "render_page"]
 

@@ -151,8 +151,7 @@ def _almost(kept: dict[str, Row], apart: dict[str, Row]) -> Finding:
     others = [apart[name] for name in (VALUEADDING, RATING, RATING_DRAWN, RANDOM)]
     share = apart[PROPOSAL].value / apart[VALUEADDING].value
     words = (
-        f"It keeps {kept[PROPOSAL].value:.0%} of the records above the average. Its L2 is {share:.2f} of "
-        "ValueAdding's: much nearer, but single cells are off by as much as chance makes them, see the intervals."
+        f"It keeps {kept[PROPOSAL].value:.0%} of the records above the average. Its L2 is {share:.2f} of ValueAdding's."
     )
     right = within(kept[PROPOSAL], *PERFECT) and all(below(apart[PROPOSAL], other) for other in others)
     return Finding(ALMOST, Verdict.REPRODUCED if right else Verdict.NOT_REPRODUCED, words)

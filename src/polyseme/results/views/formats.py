@@ -4,9 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from datetime import date, datetime
 from typing import Any
 
-__all__ = ["count", "parameters", "percent", "plain", "points", "quantity", "some", "yes_no"]
+__all__ = [
+    "chance",
+    "count",
+    "counted",
+    "day",
+    "moment",
+    "parameters",
+    "percent",
+    "plain",
+    "points",
+    "quantity",
+    "some",
+    "yes_no",
+]
 
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 NOTHING = "–"
@@ -40,6 +54,30 @@ def percent(share: float | None) -> str:
     if 0.0 < share < _LEAST_SHARE:
         return "< 0.1%"
     return "> 99.9%" if 1.0 - _LEAST_SHARE < share < 1.0 - _EXACT else f"{share:.1%}"
+
+
+def chance(share: float | None) -> str:
+    """How often something happens; never rounded to nothing or to certainty.
+
+    >>> chance(1 / 3), chance(2.64e-4), chance(0.99999), chance(1.0), chance(None)
+    ('33.3%', '0.026%', 'over 99.9%', '100%', '–')
+    """
+    if share is None or math.isnan(share):
+        return NOTHING
+    if 0.0 < share < _LEAST_SHARE:
+        return f"{quantity(100 * share, 2)}%"
+    if 1.0 - _LEAST_SHARE < share < 1.0 - 1e-9:
+        return "over 99.9%"
+    return "100%" if share >= 1.0 - 1e-9 else f"{share:.1%}"
+
+
+def counted(number: float, thing: str, things: str = "") -> str:
+    """How many there are of something.
+
+    >>> counted(1, "record"), counted(1200, "record"), counted(2, "class", "classes")
+    ('1 record', '1,200 records', '2 classes')
+    """
+    return f"{count(number)} {thing if round(number) == 1 else things or f'{thing}s'}"
 
 
 def quantity(number: float | None, digits: int = 3) -> str:
@@ -126,3 +164,25 @@ def some(names: Sequence[str]) -> str:
     'a, b, c, d, e, f, g, h, i, j, k, l and 2 more'
     """
     return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else "")
+
+
+def moment(text: str) -> str:
+    """A moment as people write it, in the zone in which it was announced.
+
+    >>> moment("2026-12-01T08:00:00+00:00"), moment("2026-12-01T08:00:00+01:00")
+    ('1 December 2026, 08:00 UTC', '1 December 2026, 08:00 UTC+01:00')
+    """
+    found = datetime.fromisoformat(text)
+    return f"{found.day} {found:%B %Y, %H:%M} {found.tzname()}"
+
+
+def day(text: str) -> str:
+    """A date as people write it.
+
+    >>> day("2026-11-07"), day("")
+    ('7 November 2026', '')
+    """
+    if not text:
+        return ""
+    found = date.fromisoformat(text)
+    return f"{found.day} {found:%B %Y}"

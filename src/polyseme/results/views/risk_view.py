@@ -13,6 +13,7 @@ from polyseme.results.views.formats import count, name_of, percent, plain, quant
 from polyseme.results.views.html import titled_table
 from polyseme.results.views.tables import Document, Head
 from polyseme.results.views.terminal import titled_view
+from polyseme.results.views.words import CHECKS
 
 __all__ = ["risk_table", "risk_view"]
 
@@ -160,7 +161,7 @@ def _measure_rows(item: Document, units: str) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = [
         ("l", quantity(item["l"]), f"different values in the poorest class, of {count(item['values'])} in the table"),
         ("entropy l", quantity(item["entropy_l"]), "effective number of values in the poorest class: e to its entropy"),
-        ("surest guess", percent(item["largest_share"]), "the largest share of one value in a class"),
+        ("surest guess", percent(item["largest_share"]), CHECKS["alpha-k-anonymity"].measured),
         (
             "guessed right",
             percent(item["guessed"]),

@@ -10,19 +10,17 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from polyseme.models.base import Verdict
 from polyseme.results.views.formats import NOTHING, count, parameters, percent, quantity, yes_no
+from polyseme.results.views.words import CHECKS, METRICS, SCORES, is_distance
 
 __all__ = [
-    "AT_LEAST",
     "ESTIMATED",
     "FINDINGS",
     "FINDING_HEAD",
     "GUESSERS",
     "LEARNING_HEAD",
-    "METRICS",
     "METRIC_HEAD",
     "PLAN",
     "RANGES",
-    "SCORES",
     "SETTINGS",
     "TRIED",
     "VERDICTS",
@@ -41,7 +39,6 @@ __all__ = [
     "finding_rows",
     "finding_title",
     "learning_rows",
-    "measures",
     "metric_rows",
     "unbounded",
     "verdict_notes",
@@ -84,87 +81,6 @@ TRIED = (
     "lower bound: for sets that always hold the true value",
     "expected error: typical error of an estimated share, in percentage points",
 )
-
-_MEASURED = {
-    "k-anonymity": "records in the smallest class",
-    "k-map": "people of the population in the smallest class",
-    "alpha-k-anonymity": "the largest share of one value in a class",
-    "distinct-diversity": "different values in the poorest class",
-    "frequency-diversity": "records of a class for each one of its most frequent value",
-    "entropy-diversity": "effective number of values: e to the entropy",
-    "recursive-diversity": "the most frequent value of a class against those from the l-th on; must stay below c",
-    "diversity": "the smallest number of different candidates or values",
-    "semantic-diversity": "the smallest distance between two candidates or values; their number, if too small",
-    "le-diversity": "the smallest distance between two values of a class; their number, if too small",
-    "closeness": "distance of a class, or of the belief after seeing a set, from the whole table, 0 to 1",
-    "beta-likeness": "by which factor a value is more frequent in a class than in the table, less 1",
-    "delta-disclosure": "logarithm of how much more, or less, frequent a value is in a class than in the table",
-    "semantic-rules": "records that break the rule",
-    "ldp": "epsilon of the mechanism",
-    "learner": "how often an attacker who knows the distribution guesses right",
-    "combined-learner": "how often an attacker who also reads the other sets of a record guesses right",
-    "candidates": "candidates in the smallest set",
-    "posterior": "the highest posterior of a candidate, for an attacker who sees the set",
-    "mechanism": "p-value: how well the published sets fit the mechanism in the manifest; near 0: they do not",
-    "believable": "records with a candidate that is impossible for them",
-    "groups": "groups whose records do not show the same values",
-    "record-count": "rows that are missing or too many",
-    "people": "people in the smallest class",
-    "minimum": "reports in the release",
-    "columns": "columns that are missing or too many",
-}
-
-AT_LEAST = frozenset(
-    (
-        "k-anonymity",
-        "k-map",
-        "distinct-diversity",
-        "frequency-diversity",
-        "entropy-diversity",
-        "diversity",
-        "semantic-diversity",
-        "le-diversity",
-        "candidates",
-        "mechanism",
-        "minimum",
-        "people",
-    )
-)
-"""Models whose number must be large enough; that of the others must be small enough."""
-
-
-def measures(models: Iterable[tuple[str, str]]) -> list[str]:
-    """What is found, for each of the models, given with what was counted."""
-    return [f"{name}: {_counted(name, counts)}" for name, counts in dict.fromkeys(models) if name in _MEASURED]
-
-
-def _counted(model: str, counts: str) -> str:
-    said = _MEASURED[model]
-    return said.replace("records", "people") if counts == "people" else said
-
-
-METRICS: Mapping[str, str] = {
-    "cells": "cells of the table that were compared",
-    "covered": "cells whose true number lies in its interval",
-    "coverage": "their share of all cells with an interval",
-    "level": "the share that the intervals promise",
-    "mse": "mean over cells of (true share − estimated share)²",
-    "l1": "sum of the absolute errors of all cells, in records or in weights",
-    "l2": "root of the sum of the squared errors of all cells",
-    "hellinger": "distance between the square roots of the counts: an error weighs more in small cells",
-    "emd": "share of all to be moved to make the tables equal, 0 to 1",
-    "kl": "information lost, in nats; 0 if equal, ∞ if a cell with records is estimated 0",
-    "chi2": "Pearson: squared errors of the cells, divided by the true numbers",
-    "query_error": "mean relative error of 1,000 random counting queries",
-}
-
-SCORES: Mapping[str, str] = {
-    "accuracy": "share of right predictions; more is better",
-    "log_loss": "mean negative log-probability of the true value; less is better",
-    "r2": "share of the variation that is explained; more is better",
-    "mae": "mean absolute error; less is better",
-}
-
 
 if TYPE_CHECKING:
     import polars as pl
@@ -317,7 +233,7 @@ def _allowed(verdict: Verdict) -> str:
     if verdict.bound is None:
         return NOTHING
     sides = "><" if verdict.strict else "≥≤"
-    return f"{sides[verdict.model not in AT_LEAST]} {quantity(verdict.bound)}"
+    return f"{sides[not (verdict.model in CHECKS and CHECKS[verdict.model].at_least)]} {quantity(verdict.bound)}"
 
 
 def verdict_notes(verdicts: Iterable[Verdict]) -> list[str]:
@@ -337,8 +253,6 @@ FINDING_HEAD: Head = (
     ("promised", True),
     ("kept", False),
 )
-_DISTANCES = ("skewness", "any-prior")
-"""Attacks whose success is not a probability but the distance by which a belief moves."""
 _WHERE = "; shown for "
 """What an attack that looks at some records only adds to what the attacker knows."""
 
@@ -356,7 +270,7 @@ def finding_rows(findings: Iterable[Reached]) -> list[tuple[str, ...]]:
 
 
 def _success(found: Reached, number: float | None) -> str:
-    return quantity(number) if found.attack in _DISTANCES else percent(number)
+    return quantity(number) if is_distance(found.attack) else percent(number)
 
 
 def finding_title(findings: Sequence[Reached]) -> str:
@@ -395,7 +309,7 @@ def finding_notes(findings: Iterable[Reached]) -> list[str]:
     notes = [f"{attack}: {text}" for attack, text in helps.items() if text]
     parts = dict.fromkeys(found.knows.partition(_WHERE)[2] for found in findings)
     notes += [f"attacks on sets are shown for {part}" for part in parts if part]
-    apart = [name for name in _DISTANCES if any(found.attack == name for found in findings)]
+    apart = dict.fromkeys(found.attack for found in findings if is_distance(found.attack))
     return notes + ([f"{', '.join(apart)}: a distance between 0 and 1, not a probability"] if apart else [])
 
 
@@ -430,7 +344,7 @@ def metric_rows(metrics: Mapping[str, float]) -> list[tuple[str, ...]]:
     return [
         (name, percent(value), _covered(metrics))
         if name == "coverage"
-        else (name, quantity(value, 4), METRICS.get(name, ""))
+        else (name, quantity(value, 4), METRICS[name].meaning if name in METRICS else "")
         for name, value in metrics.items()
         if name not in _COVERAGE
     ]

@@ -63,12 +63,12 @@ from polyseme.results.views.tables import (
     finding_rows,
     finding_title,
     learning_rows,
-    measures,
     metric_rows,
     unbounded,
     verdict_notes,
     verdict_rows,
 )
+from polyseme.results.views.words import measures
 
 __all__ = [
     "FittedTable",
