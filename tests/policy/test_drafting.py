@@ -10,7 +10,7 @@ import pytest
 
 import polyseme as ps
 from polyseme.policy import Policy
-from polyseme.policy.drafting import draft
+from polyseme.policy.drafting import draft, protection
 from polyseme.policy.drafting.observation import look
 from polyseme.schema import Role
 from polyseme.tables.io.readers import open_table
@@ -158,6 +158,49 @@ def test_a_classification_that_lacks_values_is_no_distance(tmp_path: Path) -> No
     item = drafted(table, tmp_path).by_name["disease"]
     assert item.distance is None
     assert "1 value is unknown to it" in draft(open_table(table))
+
+
+@pytest.mark.parametrize(
+    ("values", "known"),
+    [
+        ([f"k000{number}" for number in range(11, 23)], False),
+        ([f"K000{number}" for number in range(11, 23)], False),
+        (["J450", "E119", "K021", "C509", "F320"], False),  # by their shape alone, without the point
+        ([f"W{number:02}" for number in range(12)], False),  # all of one chapter
+        (["J45", "I10", "K02", "E11", "C50"], True),
+        (["J45.0", "J45.1", "J45.8", "J45.9"], True),
+    ],
+)
+def test_codes_are_diseases_only_where_they_exist(values: list[str], known: bool) -> None:
+    assert (role_of("x", values * 8)[0] is Role.SENSITIVE) is known
+    assert role_of("diagnosis", values * 8)[0] is Role.SENSITIVE
+
+
+def test_each_shape_of_a_tree_is_planned_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    works = protection._works
+
+    def counted(values: Any, lines: list[str]) -> bool:
+        asked.append(len(values))
+        return works(values, lines)
+
+    monkeypatch.setattr(protection, "_works", counted)
+    codes = {
+        "one": ["J45.0", "I10", "K02", "E11.9", "C50.9", "N39.0"],
+        "two": ["A01.0", "D50", "F20.1", "G30.9", "H40.0", "L20.0"],
+        "other": ["J45.0", "J45.1", "J44.9", "K02", "E11.9", "E11.8"],
+    }
+    texts = []
+    numbers = []
+    for names in (["one"], ["two"], ["one", "two"], ["other"], ["one", "other"]):
+        asked.clear()
+        table = pl.DataFrame({name: codes[name] * 10 for name in names})
+        texts.append([line for line in draft(open_table(table)).splitlines() if "protect:" in line])
+        numbers.append(len(asked))
+    one, two, both, other, different = numbers
+    assert (both, different) == (one, one + other)
+    assert one == two >= 1
+    assert texts[2] == [*texts[0], *texts[1]]
 
 
 def test_numbers_of_four_digits_are_no_occupations() -> None:

@@ -11,11 +11,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import polyseme as ps
+from polyseme.tables import profile
+from polyseme.tables.io.columnar import ParquetSource
 from polyseme.tables.io.source import Source
 from polyseme.tables.profile import Profile
 
@@ -244,3 +247,93 @@ def test_a_tree_file_is_opened_once_as_long_as_it_stays_as_it_is(tmp_path: Path,
         assert ps.plan(policy, data=people())["ill"].attribute.domain.size == 7
     finally:
         watching = False
+
+
+COMPARED = ["text", "number", "real", "day"]
+
+
+@settings(max_examples=40)
+@given(st.data(), st.integers(0, 60), st.integers(1, 20), st.sampled_from([1, 8, 1 << 18]), st.sampled_from([0, 3, 19]))
+def test_distinct_rows_have_the_counts_and_first_rows_of_a_dictionary(
+    data: st.DataObject, rows: int, batch: int, looked_at: int, dense: int
+) -> None:
+    columns = {
+        name: pa.array(data.draw(st.lists(CELLS[name], min_size=rows, max_size=rows)), type=KINDS[name])
+        for name in COMPARED
+    }
+    table = Scanned(pl.DataFrame(), batch)
+    table.table = pa.table(columns)
+    requested = data.draw(st.lists(st.sampled_from(COMPARED), min_size=1, unique=True))
+    expected: dict[str, list[int]] = {}
+    for place, row in enumerate(table.table.select(requested).to_pylist()):
+        expected.setdefault(repr(row), []).append(place)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {"_LOOKED_AT": looked_at, "_DENSE_BITS": dense, "_WORD_BITS": 8, "BATCH_ROWS": 4}.items():
+            patch.setattr(profile, name, value)
+        parts = list(Profile(table, 0).distinct(requested))
+    found: dict[str, list[int]] = {}
+    total: dict[str, int] = {}
+    for part in parts:
+        assert part.rows.schema == table.table.select(requested).schema
+        counts = np.ones(part.rows.num_rows, dtype=int) if part.counts is None else part.counts
+        for row, first, number in zip(part.rows.to_pylist(), part.first.tolist(), counts.tolist(), strict=True):
+            found.setdefault(repr(row), []).append(first)
+            total[repr(row)] = total.get(repr(row), 0) + number
+    assert total == {row: len(places) for row, places in expected.items()}
+    assert {row: min(first) for row, first in found.items()} == {row: places[0] for row, places in expected.items()}
+    everything = [first for part in parts for first in part.first.tolist()]
+    assert everything == sorted(set(everything))
+    assert looked_at < 1 << 18 or len(everything) == len(expected)
+
+
+@pytest.mark.parametrize("texts", [["a", "b", None], [f"{number:05}" for number in range(70_000)]])
+def test_distinct_rows_of_a_parquet_file(tmp_path: Path, texts: list[str | None]) -> None:
+    rng = np.random.default_rng(2)
+    text = pa.array([texts[place] for place in rng.integers(0, len(texts), 80_000).tolist()])
+    number = pa.array(rng.integers(0, 3, 80_000).astype(np.int8))
+    for kind in (pa.string(), pa.large_string()):
+        table = pa.table({"text": text.cast(kind), "number": number})
+        pa.parquet.write_table(table, tmp_path / "table.parquet", row_group_size=50_000)
+        (found,) = Profile(ParquetSource(tmp_path / "table.parquet"), 0).distinct(["text", "number"])
+        assert found.rows.schema.types == table.schema.types
+        expected = pl.DataFrame(table).group_by(pl.all(), maintain_order=True).len()
+        assert pl.DataFrame(pa.Table.from_batches([found.rows])).equals(expected.drop("len"))
+        assert found.counts is not None
+        assert found.counts.tolist() == expected["len"].to_list()
+
+
+MODEL = "models: [{k-anonymity: {k: 3}}, {distinct-diversity: {l: 2}}, {closeness: {t: 0.4}}]"
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.data(), st.integers(1, 40), st.integers(1, 9))
+def test_a_table_is_judged_alike_counted_and_row_by_row(data: st.DataObject, rows: int, batch: int) -> None:
+    def drawn(values: str) -> list[str | None]:
+        cells = st.sampled_from([None if value == "-" else value for value in values])
+        return data.draw(st.lists(cells, min_size=rows, max_size=rows))
+
+    frame = pl.DataFrame(
+        {"zip": drawn("ab*"), "sex": drawn("fm*-"), "ill": drawn("xyz-")},
+        schema_overrides={"zip": pl.String, "sex": pl.String, "ill": pl.String},
+    )
+    frame = frame.with_columns(noise=pl.int_range(pl.len()))
+    policy = ps.Policy.loads(
+        "attributes: {zip: {role: quasi-identifier}, sex: {role: quasi-identifier}, noise: {role: insensitive}, "
+        f"ill: {{role: sensitive, missing: {data.draw(st.sampled_from(['category', 'refuse']))}}}}}\n{MODEL}"
+    )
+    counted, plain = Scanned(frame, batch), frame
+    found, expected = ps.verify(counted, policy), ps.verify(plain, policy)
+    assert found.to_dict() == expected.to_dict()
+    assert [problem.seen.values for problem in found.offending if problem.seen is not None] == [
+        problem.seen.values for problem in expected.offending if problem.seen is not None
+    ]
+    assert all("noise" not in names for names, _ in counted.scans)
+    classes: dict[tuple[Any, ...], list[int]] = {}
+    for place, row in enumerate(frame.select("zip", "sex").rows()):
+        classes.setdefault(row, []).append(place)
+    kept = {row: places for row, places in classes.items() if set(row) != {"*"}} or classes
+    assert found.verdicts[0].worst == min(map(len, kept.values()))
+    firsts = {places[0]: len(places) for places in kept.values()}
+    assert all(firsts[place.row] == place.size for place in found.verdicts[0].worst_classes)
+    measured = ps.risk(counted, ["zip", "sex"], ["ill"]).to_dict()
+    assert measured == ps.risk(frame, ["zip", "sex"], ["ill"]).to_dict()

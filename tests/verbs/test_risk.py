@@ -402,3 +402,18 @@ def test_the_command(tmp_path: Path) -> None:
     assert "How the columns were chosen" in shown.output
     assert run(str(path), "--qi", "zpi").exit_code != 0
     assert run(str(path), "--qi", ",").exit_code == 2
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.data(), st.integers(1, 25), st.integers(1, 40))
+def test_each_column_is_left_out_as_by_counting_the_others(data: st.DataObject, columns: int, rows: int) -> None:
+    values = data.draw(st.integers(0, 2**32 - 1).map(np.random.default_rng)).integers(
+        0, data.draw(st.sampled_from([1, 2, 60, 2**40])), (rows, columns)
+    )
+    values = values * (np.random.default_rng(columns).random(columns) < 0.5)  # some say nothing
+    names = [f"c{place}" for place in range(columns)]
+    found = ps.risk(pl.DataFrame(values, schema=names), names)
+    for place, column in enumerate(found.columns):
+        sizes = Counter(tuple(row) for row in np.delete(values, place, axis=1).tolist())
+        assert (column.unique_without, column.k_without) == (list(sizes.values()).count(1), min(sizes.values()))
+        assert (column.distinct, column.classes_without) == (len(set(values[:, place].tolist())), len(sizes))

@@ -27,13 +27,15 @@ def check_models(
     background: Background | None = None,
     counts: Ints | None = None,
     people: Ints | None = None,
+    first: Ints | None = None,
 ) -> tuple[Verdict, ...]:
     """Check every model of `specs` on a table, in order.
 
     A model without an attribute is checked for each sensitive one. An attribute that is itself a quasi-identifier is
     checked in the classes formed by all the others: the classes of the sensitive-QID models. A column of lists holds
     published sets. Whatever cannot be checked does not hold; only a malformed request raises.
-    `counts` says how many records each row stands for, where equal ones were counted before; verdicts then name no row.
+    `counts` says how many records each row stands for, where equal ones were counted before; verdicts then name no row,
+    unless `first` says in which row of the table each occurs first.
     `people` says whose each row is, as a number from 0: then people are counted in place of records.
 
     >>> table = pl.DataFrame({"zip": ["1", "1", "2", "2"], "ill": ["flu", "cold", "flu", "flu"]})
@@ -57,7 +59,7 @@ def check_models(
         if not attributes:
             verdicts.append(unchecked(spec.model.name, None, spec.parameters, "no sensitive attribute was named"))
         verdicts += [
-            _check_one(frame, counts, people, quasi_identifiers, spec, attribute, named, background, grouped)
+            _check_one(frame, (counts, first), people, quasi_identifiers, spec, attribute, named, background, grouped)
             for attribute in attributes
         ]
     return tuple(verdicts)
@@ -78,7 +80,7 @@ def _read_all(specs: Iterable[Spec | Mapping[str, Mapping[str, Any]]]) -> list[S
 
 def _check_one(
     frame: pl.DataFrame,
-    counts: Ints | None,
+    counted: tuple[Ints | None, Ints | None],
     people: Ints | None,
     quasi_identifiers: Sequence[str],
     spec: Spec,
@@ -87,7 +89,7 @@ def _check_one(
     background: Background,
     grouped: dict[tuple[str, ...], Classes],
 ) -> Verdict:
-    name, parameters = spec.model.name, spec.parameters
+    (counts, first), name, parameters = counted, spec.model.name, spec.parameters
     if name == "k-map":
         # Where the population is kept is no part of what was promised.
         parameters = {"k": parameters["k"]}
@@ -96,7 +98,8 @@ def _check_one(
     if obstacle:
         return unchecked(name, attribute, parameters, obstacle)
     if name == "k-map" and background.reference is not None:
-        return k_anonymity.check_k_map(frame, background.reference, keys, parameters["k"], counts, background.meanings)
+        people_of, meanings = background.reference, background.meanings
+        return k_anonymity.check_k_map(frame, people_of, keys, parameters["k"], counts, meanings, first)
     if attribute is not None and _holds_sets(frame, attribute):
         return _check_sets(frame, counts, spec, attribute, background)
     if keys not in grouped:
@@ -113,6 +116,7 @@ def _check_one(
             generalized=quasi_identifiers,
             counts=counts,
             people=people,
+            first=first,
         )
     if attribute is None:
         return k_anonymity.check(grouped[keys], parameters["k"])

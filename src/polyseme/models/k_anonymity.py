@@ -74,13 +74,15 @@ def check_k_map(
     k: int,
     counts: Ints | None = None,
     meanings: Mapping[str, Meaning] | None = None,
+    first: Ints | None = None,
 ) -> Verdict:
     """Does every class of `frame` match at least k rows of `reference`?
 
     counts    how many records each row of `frame` stands for; None for one
     meanings  what the labels of some columns stand for
+    first     the row of a table in which each row that was counted occurs first
     """
-    classes = classes_of(frame, quasi_identifiers, counts=counts)
+    classes = classes_of(frame, quasi_identifiers, counts=counts, first=first)
     return judge(
         "k-map",
         None,

@@ -32,12 +32,13 @@ from polyseme.privacy.promises import Promises
 from polyseme.schema import Attribute, Domain, Missing, Role
 from polyseme.semantics.hierarchies import Dates, Intervals
 from polyseme.tables.codes import cast_column, encode
-from polyseme.tables.distinct import frame_of
+from polyseme.tables.distinct import all_counts, frame_of
 from polyseme.tables.equivalence_classes import SUPPRESSED, MissingAs, kept_rows
 from polyseme.tables.io.columnar import CountedFrame
 from polyseme.tables.io.dialects import Respelled
 from polyseme.tables.io.readers import open_table
 from polyseme.tables.io.source import CountedRows, Source
+from polyseme.tables.profile import Profile
 from polyseme.tables.readings import KeyReader, numbered_people
 
 __all__ = [
@@ -122,6 +123,8 @@ class ForeignTable:
 
     counts  how many records each row stands for; None for one
     people  whose each row is, numbered from 0; None where that is not known
+    first   the row of the table in which each row occurs first, ascending; None where rows are as they were read,
+            or only counted
     """
 
     frame: pl.DataFrame
@@ -130,13 +133,19 @@ class ForeignTable:
     background: Background
     counts: Ints | None = None
     people: Ints | None = None
+    first: Ints | None = None
 
 
-def read_foreign(source: Source, policy: Policy) -> ForeignTable:
-    """The whole table with the policy's domains, distances, missing values and reference table."""
-    names = _looked_at(source.schema.names, policy)
+def read_foreign(source: Source, policy: Policy, distinct: bool = True) -> ForeignTable:
+    """The whole table with the policy's domains, distances, missing values and reference table.
+
+    distinct  whether equal rows may be counted together; rules look at them one by one
+    """
+    ruled = any(model.name == "semantic-rules" for model in policy.models)
+    names = list(source.schema.names) if ruled else _looked_at(source.schema.names, policy)
     person = policy.record_key if policy.record_key in source.schema.names else None
-    frame, counts, people = _rows(source, names, policy.table.missing_values, person)
+    read = _rows(source, names, policy.table.missing_values, person, distinct and not ruled)
+    frame, counts = read.frame, read.counts
     described = _described(frame, counts, policy, source.name)
     judged = {item.name for item in policy.attributes if item.role.is_secret}
     judged |= {name for model in policy.models if isinstance(name := model.parameters.get("attribute"), str)}
@@ -159,16 +168,30 @@ def read_foreign(source: Source, policy: Policy) -> ForeignTable:
         tuple(item.name for item in policy.attributes if item.role.is_secret),
         _background(policy, described),
         counts,
-        people,
+        read.people,
+        read.first,
     )
 
 
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """Columns of a table, the records and the first row of each row, and the person."""
+
+    frame: pl.DataFrame
+    counts: Ints | None
+    people: Ints | None = None
+    first: Ints | None = None
+
+
 def _rows(
-    source: Source, names: Sequence[str], missing_values: Sequence[str], person: str | None
-) -> tuple[pl.DataFrame, Ints | None, Ints | None]:
-    """Columns of a table, the records of each row, and the person where a column says so."""
+    source: Source, names: Sequence[str], missing_values: Sequence[str], person: str | None, distinct: bool
+) -> _Rows:
+    """Columns of a table; equal rows are counted while they come, where they may be."""
+    known = source if isinstance(source, Profile) else Profile(source, 0)
+    if person is None and distinct and not known.inner.aggregates:
+        return _distinct_rows(known, names, missing_values)
     if person is None:
-        return *frame_of(source.counted(names), names, missing_values), None
+        return _Rows(*frame_of(source.counted(names), names, missing_values))
     keys, prints = KeyReader(person, missing_values), [np.zeros(0, dtype=np.int64)]
 
     def rows() -> Iterator[CountedRows]:
@@ -178,16 +201,35 @@ def _rows(
 
     frame, counts = frame_of(rows(), names, missing_values)
     keys.refuse()
-    return frame, counts, numbered_people(np.concatenate(prints))
+    return _Rows(frame, counts, numbered_people(np.concatenate(prints)))
+
+
+def _distinct_rows(source: Profile, names: Sequence[str], missing_values: Sequence[str]) -> _Rows:
+    numbers, first = list[tuple[int, Ints | None]](), [np.zeros(0, dtype=np.int64)]
+
+    def rows() -> Iterator[CountedRows]:
+        for found in source.distinct(names):
+            numbers.append((len(found.first), found.counts))
+            first.append(found.first)
+            yield found.rows, found.counts
+
+    frame, _ = frame_of(rows(), names, missing_values)
+    counts = all_counts(numbers)
+    if counts is None or counts.max(initial=1) == 1:
+        return _Rows(frame, None)
+    return _Rows(frame, counts, first=np.concatenate(first))
 
 
 def _looked_at(names: Sequence[str], policy: Policy) -> list[str]:
     """The columns that some model may look at: fewer of them have fewer different rows."""
-    if any(model.name == "semantic-rules" for model in policy.models):
-        return list(names)
     named = {name for model in policy.models if isinstance(name := model.parameters.get("attribute"), str)}
-    named |= {item.name for item in policy.attributes if item.role is not Role.IDENTIFIER}
+    named |= {item.name for item in policy.attributes if item.role is not Role.IDENTIFIER and not _unused(item)}
     return [name for name in names if name in named] or list(names[:1])
+
+
+def _unused(item: AttributePolicy) -> bool:
+    """Whether nothing is said of an attribute that no model looks at."""
+    return item == AttributePolicy(item.name, Role.INSENSITIVE)
 
 
 def read_undescribed(
@@ -201,13 +243,16 @@ def read_undescribed(
     """
     # Without a name, any column says how many rows there are.
     names = list(dict.fromkeys([*quasi_identifiers, *sensitive])) or source.schema.names[:1]
-    frame, counts, people = _rows(source, names, TableFormat().missing_values, person)
+    read = _rows(source, names, TableFormat().missing_values, person, distinct=True)
+    frame = read.frame
     if not source.typed and sensitive:
         kept = pl.Series(kept_rows(frame, quasi_identifiers))
         keys = set(quasi_identifiers)
         frame = frame.with_columns(_as_numbers(frame[name], None if name in keys else kept) for name in sensitive)
     background = Background(missing="category")
-    return ForeignTable(frame, tuple(quasi_identifiers), tuple(sensitive), background, counts, people)
+    return ForeignTable(
+        frame, tuple(quasi_identifiers), tuple(sensitive), background, read.counts, read.people, read.first
+    )
 
 
 def _described(frame: pl.DataFrame, counts: Ints | None, policy: Policy, name: str) -> Mapping[str, Attribute]:

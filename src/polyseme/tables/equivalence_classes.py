@@ -252,6 +252,7 @@ def classes_of(
     generalized: Collection[str] = (),
     counts: Ints | None = None,
     people: Ints | None = None,
+    first: Ints | None = None,
 ) -> Classes:
     """Group a table by its quasi-identifiers and count the sensitive values in every class.
 
@@ -261,6 +262,7 @@ def classes_of(
     `generalized` names sensitive attributes that are quasi-identifiers too: there a `*` is a value like any other.
     `counts` says how many records each row stands for; without it, one.
     `people` says whose each row is, as a number from 0: then people are counted.
+    `first` says in which row of a table each row that was counted occurs first.
 
     >>> table = pl.DataFrame({"zip": [1, 1, None], "ill": ["flu", "cold", "flu"]})
     >>> classes_of(table, ["zip"], ["ill"]).attributes["ill"].distinct.tolist()
@@ -270,9 +272,9 @@ def classes_of(
     require_columns(frame, (*quasi_identifiers, *sensitive))
     keys = list(quasi_identifiers)
     # The rows are gone through once for each sensitive attribute; everything after that is about distinct combinations.
-    tallies = {name: _tally(frame, keys, name, counts) for name in sensitive}
-    first = tallies[sensitive[0]] if sensitive else _tally(frame, keys, counts=counts)
-    groups, suppressed = _kept_groups(first, keys, wildcard)
+    tallies = {name: _tally(frame, keys, name, counts, first) for name in sensitive}
+    whole = tallies[sensitive[0]] if sensitive else _tally(frame, keys, None, counts, first)
+    groups, suppressed = _kept_groups(whole, keys, wildcard)
     sizes = groups[_COUNT].to_numpy().astype(np.int64)
     records = int(sizes.sum())
     pairs = _matching_pairs(groups, keys) if wildcard and keys else None
@@ -385,16 +387,26 @@ def match_counts(
     return people_fitting(groups.select(keys), reference.select(keys), meanings)
 
 
+_TEXTS = (pl.String, pl.Categorical, pl.Enum)
+
+
 def _textual(frame: pl.DataFrame, name: str) -> bool:
-    return frame.schema[name] in (pl.String, pl.Categorical, pl.Enum)
+    return frame.schema[name] in _TEXTS
 
 
 def _star_to_null(frame: pl.DataFrame, names: Sequence[str]) -> list[pl.Expr]:
-    texts = [name for name in names if _textual(frame, name)]
+    kinds = frame.schema
+    texts = [name for name in names if kinds[name] in _TEXTS]
     return [pl.when(pl.col(name).cast(pl.String) != SUPPRESSED).then(pl.col(name)).alias(name) for name in texts]
 
 
-def _tally(frame: pl.DataFrame, keys: list[str], name: str | None = None, counts: Ints | None = None) -> pl.DataFrame:
+def _tally(
+    frame: pl.DataFrame,
+    keys: list[str],
+    name: str | None = None,
+    counts: Ints | None = None,
+    first: Ints | None = None,
+) -> pl.DataFrame:
     """Distinct combinations of `keys` and values of `name`: their counts and first rows."""
     values = [] if name is None else [pl.col(name).alias(_VALUE)]
     by = [*keys, *([] if name is None else [_VALUE])]
@@ -403,7 +415,8 @@ def _tally(frame: pl.DataFrame, keys: list[str], name: str | None = None, counts
         summary = [pl.len().cast(pl.Int64).alias(_COUNT), pl.col(_ROW).min()]
     else:
         rows = frame.lazy().select(*keys, *values, pl.Series(_COUNT, counts, dtype=pl.Int64))
-        rows = rows.with_columns(pl.lit(-1, dtype=pl.Int64).alias(_ROW))
+        known = pl.lit(-1, dtype=pl.Int64) if first is None else pl.Series(first, dtype=pl.Int64)
+        rows = rows.with_columns(known.alias(_ROW))
         summary = [pl.col(_COUNT).sum(), pl.col(_ROW).min()]
     # With nothing to group by, an empty table still has no combination.
     grouped = rows.group_by(by).agg(summary) if by else rows.select(summary).filter(pl.col(_COUNT) > 0)
@@ -423,7 +436,8 @@ def _kept_groups(tally: pl.DataFrame, keys: list[str], wildcard: bool) -> tuple[
 
 
 def _suppressed(table: pl.DataFrame, keys: list[str]) -> pl.Expr:
-    if not keys or not all(_textual(table, key) for key in keys):
+    kinds = table.schema  # made anew each time that it is asked for
+    if not keys or not all(kinds[key] in _TEXTS for key in keys):
         return pl.lit(False)
     return pl.all_horizontal((pl.col(key).cast(pl.String) == SUPPRESSED).fill_null(False) for key in keys)
 

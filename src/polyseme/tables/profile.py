@@ -27,14 +27,15 @@ from typing import IO
 import numpy as np
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute
 
-from polyseme.kernel.arrays import Ints, arrow
+from polyseme.kernel.arrays import Ints
 from polyseme.kernel.errors import TableError
 from polyseme.kernel.work import check_cancelled
 from polyseme.tables.io.columnar import FrameSource
 from polyseme.tables.io.source import BATCH_ROWS, CountedRows, Part, Source, Wrapped
 
-__all__ = ["Profile"]
+__all__ = ["DistinctRows", "Profile"]
 
 _log = logging.getLogger(__name__)
 
@@ -78,6 +79,10 @@ class _Piece:
     def column(self) -> pa.Array:
         return self.values if self.places is None else self.values.take(self.places)
 
+    @property
+    def coded(self) -> pa.Array:
+        return self.values if self.places is None else pa.DictionaryArray.from_arrays(self.places, self.values)
+
 
 @dataclass(frozen=True, eq=False)
 class _Waiting:
@@ -91,6 +96,10 @@ class _Waiting:
     @property
     def column(self) -> pa.Array:
         return self.spill.read(self.start, self.length)
+
+    @property
+    def coded(self) -> pa.Array:
+        return self.column
 
 
 class _NoRoom(Exception):
@@ -277,10 +286,35 @@ class Profile(Wrapped):
         for start in range(0, batch.num_rows, BATCH_ROWS):
             yield batch.slice(start, BATCH_ROWS), None if counts is None else counts[start : start + BATCH_ROWS]
 
+    def distinct(self, columns: Sequence[str]) -> Iterator[DistinctRows]:
+        """The distinct rows with their counts and first rows; too many come row by row at the end.
+
+        Nothing is held beside them: for those who go through a table once.
+        """
+        names = list(columns)
+        if self._is_held(names):
+            yield from _streamed(self._coded(names), names, self.schema)
+        elif self.inner.rows is not None and self.inner.rows <= BATCH_ROWS:
+            done = 0
+            for batch in self.inner.batches(names):
+                yield DistinctRows.plain(batch, done)
+                done += batch.num_rows
+        else:
+            yield from _streamed(self.inner.coded(names), names, self.schema)
+
+    def _coded(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Columns that are held, texts as dictionaries where they are held so."""
+        for place in range(len(self._held.sizes or ())):
+            check_cancelled()
+            pieces = [self._held.pieces[name][place] for name in columns]
+            yield pa.RecordBatch.from_arrays([piece.coded for piece in pieces], names=list(columns))
+
     def _different(self, names: tuple[str, ...]) -> CountedRows | None:
         """The distinct rows of some columns with counts; None if not much fewer than the records."""
         if names not in self._counted:
-            self._counted[names] = _counted_rows(self.batches(names), names, self.schema)
+            self.hold(names)
+            batches = self._coded(names) if self._is_held(names) else self.batches(names)
+            self._counted[names] = _counted_rows(batches, names, self.schema)
             self._forget()
         return self._counted[names]
 
@@ -330,49 +364,228 @@ class _Cut:
 # -- different rows and their counts -------------------------------------------------------------------------------
 
 
-def _counted_rows(batches: Iterable[pa.RecordBatch], names: Sequence[str], schema: pa.Schema) -> CountedRows | None:
-    """The distinct rows by first occurrence; None if they are too many or cannot be compared.
+@dataclass(frozen=True, eq=False)
+class DistinctRows:
+    """Rows of a table, each once with its count, in the order in which they first occur.
 
-    Rows are the same where they have the same bits: the counts of 0.0 and -0.0 are apart.
+    counts  how many records each stands for; None for one
+    first   the row of the table in which each occurs first, from 0
     """
-    if len(set(names)) < len(names) or not all(_comparable(schema.field(name).type) for name in names):
+
+    rows: pa.RecordBatch
+    counts: Ints | None
+    first: Ints
+
+    @classmethod
+    def plain(cls, batch: pa.RecordBatch, start: int) -> DistinctRows:
+        """Rows that stand for themselves, the first of which is row `start` of the table."""
+        return cls(batch, None, np.arange(start, start + batch.num_rows))
+
+
+def _counted_rows(batches: Iterable[pa.RecordBatch], names: Sequence[str], schema: pa.Schema) -> CountedRows | None:
+    """The distinct rows by first occurrence; None if they are too many or cannot be compared."""
+    if not _all_comparable(names, schema):
         return None
-    found: tuple[pa.Table, Ints] | None = None
-    waiting, records = list[tuple[pa.Table, Ints]](), 0
+    counting = _Counting(names, schema)
     for batch in batches:
+        if not counting.add(batch):
+            return None
+    found = counting.found()
+    if not counting.records or len(found.first) > min(_DIFFERENT, counting.records // _FEWER):
+        return None
+    return found.rows, found.counts
+
+
+def _streamed(batches: Iterable[pa.RecordBatch], names: Sequence[str], schema: pa.Schema) -> Iterator[DistinctRows]:
+    """The distinct rows; from where they are too many to be counted, the rest row by row."""
+    counting = _Counting(names, schema) if _all_comparable(names, schema) else None
+    records = 0
+    for batch in batches:
+        if counting is None:
+            yield DistinctRows.plain(_decoded(batch, names, schema), records)
+        elif not counting.add(batch):
+            yield counting.found()
+            counting = None
         records += batch.num_rows
-        waiting.append(_merged([(pa.Table.from_batches([batch]), np.ones(batch.num_rows, dtype=np.int64))]))
-        if sum(len(counts) for _, counts in waiting) > max(BATCH_ROWS, 0 if found is None else len(found[1])):
-            found, waiting = _merged([*([] if found is None else [found]), *waiting]), []
-            if len(found[1]) > min(_DIFFERENT, max(records // _REPEATED, _LOOKED_AT)):
-                return None
-    if found is None and not waiting:
-        return None
-    rows, counts = _merged([*([] if found is None else [found]), *waiting])
-    if len(counts) > min(_DIFFERENT, records // _FEWER):
-        return None
-    return rows.combine_chunks().to_batches()[0], counts
+    if counting is not None and records:
+        yield counting.found()
+
+
+def _decoded(batch: pa.RecordBatch, names: Sequence[str], schema: pa.Schema) -> pa.RecordBatch:
+    """A batch with the types of its table."""
+    columns = [batch.column(place).cast(schema.field(name).type) for place, name in enumerate(names)]
+    return pa.RecordBatch.from_arrays(columns, names=list(names))
+
+
+def _all_comparable(names: Sequence[str], schema: pa.Schema) -> bool:
+    return 0 < len(set(names)) == len(names) and all(_comparable(schema.field(name).type) for name in names)
 
 
 def _comparable(kind: pa.DataType) -> bool:
     types = pa.types
-    return not (types.is_nested(kind) or types.is_dictionary(kind) or types.is_float16(kind) or types.is_null(kind))
+    unlike = types.is_nested(kind) or types.is_dictionary(kind) or types.is_float16(kind) or types.is_null(kind)
+    return not (unlike or isinstance(kind, pa.BaseExtensionType))
 
 
-def _merged(parts: Sequence[tuple[pa.Table, Ints]]) -> tuple[pa.Table, Ints]:
-    """The different rows of several tables, with the sums of their counts."""
-    table = pa.concat_tables([part for part, _ in parts]).combine_chunks()
-    counts = np.concatenate([counts for _, counts in parts])
-    keys = pl.DataFrame([_key(table.column(place), place) for place in range(table.num_columns)])
-    keys = keys.with_columns(pl.Series("rows", np.arange(len(counts))), pl.Series("counts", counts))
-    each = keys.group_by(pl.exclude("rows", "counts"), maintain_order=True)
-    found = each.agg(pl.col("rows").first(), pl.col("counts").sum())
-    return table.take(arrow(found["rows"].to_numpy())), found["counts"].to_numpy().astype(np.int64)
+class _Counting:
+    """Distinct rows of batches: each value is a number of few bits, a row some words of them.
+
+    Rows are the same where they have the same bits: the counts of 0.0 and -0.0 are apart.
+    """
+
+    def __init__(self, names: Sequence[str], schema: pa.Schema) -> None:
+        self.names = list(names)
+        self.records = 0
+        self._columns = [_Numbers(schema.field(name).type) for name in names]
+        self._words = _Words([column.bits for column in self._columns])
+        self._found: pl.DataFrame | None = None
+        self._waiting: list[pl.DataFrame] = []
+
+    def add(self, batch: pa.RecordBatch) -> bool:
+        """Count the rows of a batch; False where the different ones have become too many to go on."""
+        numbers = [column.add(batch.column(place)) for place, column in enumerate(self._columns)]
+        self._widen()
+        self._waiting.append(self._words.distinct(numbers, self.records))
+        self.records += batch.num_rows
+        there = 0 if self._found is None else self._found.height
+        if sum(frame.height for frame in self._waiting) <= max(BATCH_ROWS, there):
+            return True
+        most = min(_DIFFERENT, max(self.records // _REPEATED, _LOOKED_AT))
+        return self._merge().height <= most
+
+    def _widen(self) -> None:
+        """Make room for the numbers of values that were not seen before."""
+        words = _Words([column.bits for column in self._columns])
+        if words.bits != self._words.bits:
+            if self._waiting or self._found is not None:
+                self._found = words.moved(self._merge(), self._words)
+            self._words = words
+
+    def _merge(self) -> pl.DataFrame:
+        parts = [*([] if self._found is None else [self._found]), *self._waiting]
+        if len(parts) > 1:
+            whole = pl.concat(parts).group_by(self._words.names)
+            parts = [whole.agg(pl.col(_NUMBER).sum(), pl.col(_FIRST).min())]
+        self._found, self._waiting = parts[0], []
+        return parts[0]
+
+    def found(self) -> DistinctRows:
+        """What was counted."""
+        if not self._waiting and self._found is None:
+            empty = [column.values_of(np.zeros(0, dtype=np.int64)) for column in self._columns]
+            return DistinctRows.plain(pa.RecordBatch.from_arrays(empty, names=self.names), 0)
+        whole = self._merge().sort(_FIRST)
+        numbers = self._words.split(whole)
+        rows = [column.values_of(which) for column, which in zip(self._columns, numbers)]
+        counts, first = (whole[name].to_numpy().astype(np.int64) for name in (_NUMBER, _FIRST))
+        return DistinctRows(pa.RecordBatch.from_arrays(rows, names=self.names), counts, first)
 
 
-def _key(column: pa.ChunkedArray, place: int) -> pl.Series:
-    """A column to compare; numbers with a fraction by their bits."""
-    if pa.types.is_floating(column.type):
-        kind = pa.int64() if column.type.bit_width == 64 else pa.int32()
-        column = pa.chunked_array([chunk.view(kind) for chunk in column.chunks], kind)
-    return pl.Series(str(place), pl.from_arrow(column))
+_NUMBER, _FIRST = "number", "first"
+_WORD_BITS = 62
+_DENSE_BITS = 19
+"""Combinations, as a power of two, up to which those of a batch are counted in an array."""
+
+
+class _Words:
+    """Numbers of `bits` each, one after the other in words of 62 bits."""
+
+    def __init__(self, bits: Sequence[int]) -> None:
+        self.bits = list(bits)
+        self._places: list[tuple[int, int]] = []
+        word = room = 0
+        for width in bits:
+            if width > room:
+                word, room = word + 1, _WORD_BITS
+            room -= width
+            self._places.append((word - 1, room))
+        self.names = [f"word {index}" for index in range(word)]
+
+    def join(self, numbers: Sequence[Ints]) -> list[Ints]:
+        words: list[Ints] = [np.zeros(0, dtype=np.int64)] * len(self.names)
+        for (word, shift), number in zip(self._places, numbers):
+            words[word] = words[word] | number << shift if len(words[word]) else number << shift
+        return words
+
+    def split(self, frame: pl.DataFrame) -> list[Ints]:
+        words = [frame[name].to_numpy() for name in self.names]
+        return [words[word] >> shift & (1 << width) - 1 for (word, shift), width in zip(self._places, self.bits)]
+
+    def moved(self, frame: pl.DataFrame, before: _Words) -> pl.DataFrame:
+        """Rows of another layout in this one."""
+        words = self.join(before.split(frame))
+        return pl.DataFrame([*map(pl.Series, self.names, words), frame[_NUMBER], frame[_FIRST]])
+
+    def distinct(self, numbers: Sequence[Ints], start: int) -> pl.DataFrame:
+        """The distinct rows of a batch whose first is row `start` of the table."""
+        if sum(self.bits) <= _DENSE_BITS:
+            return self._in_array(numbers, start)
+        words = self.join(numbers)
+        rows = pl.DataFrame([*map(pl.Series, self.names, words)])
+        rows = rows.with_columns(pl.int_range(start, start + pl.len(), dtype=pl.Int64).alias(_FIRST))
+        return rows.group_by(self.names).agg(pl.len().cast(pl.Int64).alias(_NUMBER), pl.col(_FIRST).min())
+
+    def _in_array(self, numbers: Sequence[Ints], start: int) -> pl.DataFrame:
+        key = numbers[0]
+        for width, number in zip(self.bits[1:], numbers[1:]):
+            key = key << width | number
+        counts = np.bincount(key, minlength=1)
+        there = np.flatnonzero(counts)
+        first = np.zeros(len(counts), dtype=np.int64)
+        # Of several that are written to one place the last one stays.
+        first[key[::-1]] = np.arange(start + len(key) - 1, start - 1, -1)
+        apart, rest = list[Ints](), there
+        for width in reversed(self.bits):
+            apart.append(rest & (1 << width) - 1)
+            rest = rest >> width
+        words = self.join(apart[::-1])
+        return pl.DataFrame(
+            [
+                *map(pl.Series, self.names, words),
+                pl.Series(_NUMBER, counts[there].astype(np.int64)),
+                pl.Series(_FIRST, first[there]),
+            ]
+        )
+
+
+class _Numbers:
+    """A number for each value of a column, from 1 in the order in which they come; 0 is missing."""
+
+    def __init__(self, kind: pa.DataType) -> None:
+        self._kind = kind
+        self._stored = (pa.int64() if kind.bit_width == 64 else pa.int32()) if pa.types.is_floating(kind) else kind
+        self._values = pa.array([], self._stored)
+        self._last: tuple[pa.Array, Ints] | None = None
+
+    @property
+    def bits(self) -> int:
+        return max(1, len(self._values).bit_length())
+
+    def add(self, column: pa.Array) -> Ints:
+        """The numbers of some more values: (n,)."""
+        if not isinstance(column, pa.DictionaryArray):
+            column = (column.view(self._stored) if self._stored != self._kind else column).dictionary_encode()
+        places = column.indices
+        if places.null_count:
+            places = places.fill_null(len(column.dictionary))
+        found: Ints = self._numbers(column.dictionary)[places.to_numpy(zero_copy_only=False)]
+        return found
+
+    def _numbers(self, dictionary: pa.Array) -> Ints:
+        """The number of each value of a dictionary, and 0 at the end."""
+        if self._last is not None and len(self._last[0]) == len(dictionary) and self._last[0].equals(dictionary):
+            return self._last[1]
+        values = dictionary.cast(self._stored)
+        places = pa.compute.index_in(values, value_set=self._values)
+        if places.null_count:
+            new = values.filter(places.is_null()).unique()
+            self._values = pa.concat_arrays([self._values, new])
+            places = pa.compute.index_in(values, value_set=self._values)
+        numbers = np.append(places.to_numpy(zero_copy_only=False).astype(np.int64) + 1, 0)
+        self._last = dictionary, numbers
+        return numbers
+
+    def values_of(self, numbers: Ints) -> pa.Array:
+        """The values with these numbers, of the column's own type."""
+        values = self._values.view(self._kind) if self._stored != self._kind else self._values
+        return values.take(pa.array(numbers - 1, mask=numbers == 0))

@@ -20,6 +20,9 @@ from polyseme.tables.profile import Profile
 
 __all__ = ["risk"]
 
+_HELD = 128 << 20
+"""Bytes of a table that are held in memory while its columns are looked at; the rest waits in a temporary file."""
+
 
 @verb(read=1, exposure=2)
 def risk(
@@ -36,7 +39,8 @@ def risk(
     sensitive  the columns that must stay secret
     person     the column that says whose each record is: then people are counted, a person once in each class
     """
-    source = Profile(table_given(data, **written))
+    # Where the columns are named, the table is gone through once and nothing of it is held.
+    source = Profile(table_given(data, **written), _HELD if qi is None else 0)
     judged = _distinct(sensitive)
     choices = _choices(source, judged, person) if qi is None else ()
     known = tuple(choice.name for choice in choices if choice.taken) if qi is None else _distinct(qi)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from math import prod
 from typing import Any
@@ -19,7 +19,7 @@ import polars as pl
 from polyseme.kernel.errors import PolicyError, TableError, nearest
 from polyseme.policy.drafting.hierarchies import Proposal, propose, weight_line
 from polyseme.policy.drafting.observation import Looked, look
-from polyseme.policy.drafting.protection import promise_remark, protecting_lines
+from polyseme.policy.drafting.protection import Tried, promise_remark, protecting_lines
 from polyseme.policy.drafting.roles import Guess, guess, record_key_of
 from polyseme.schema import Role
 from polyseme.tables.codes import as_series
@@ -190,6 +190,7 @@ class Observed:
     guesses    the role of each column
     proposals  the hierarchy of each quasi-identifier, by name
     record_key the column that says whose each row is; None where no column looks like it
+    tried      promises that were planned while the policy was written
     """
 
     source: Source
@@ -198,6 +199,7 @@ class Observed:
     guesses: tuple[Guess, ...]
     proposals: dict[str, Proposal]
     record_key: str | None = None
+    tried: Tried = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(cls, source: Source) -> Observed:
@@ -263,7 +265,7 @@ class Observed:
     def _attribute_lines(self, column: Looked, found: Guess) -> list[str]:
         lines = [f"  {_name(column.name)}:", f"    role: {found.role}   # {found.why}"]
         if Role(found.role).is_secret:
-            return [*lines, *protecting_lines(column)]
+            return [*lines, *protecting_lines(column, self.tried)]
         if found.role == "weight":
             return [*lines, weight_line(column)]
         if found.role != "quasi-identifier":

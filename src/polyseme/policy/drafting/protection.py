@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from polyseme.kernel.arrays import Floats
 from polyseme.kernel.errors import InvalidInput, numbered
-from polyseme.kernel.spelling import Label, different
+from polyseme.kernel.spelling import Label, different, written
 from polyseme.methods import method_named
 from polyseme.policy import Policy
 from polyseme.policy.domains import FEWEST, quantile_edges
@@ -19,7 +19,7 @@ from polyseme.policy.drafting.roles import Recognized, taxonomy_of
 from polyseme.policy.resolution import resolve
 from polyseme.semantics.distances.taxonomy import load_taxonomy, taxonomy_names
 
-__all__ = ["COMMENTS", "promise_remark", "protecting_lines"]
+__all__ = ["COMMENTS", "Tried", "promise_remark", "protecting_lines"]
 
 _BINS = 14
 """Bins that a draft proposes: as many as the papers' income classes. A judgment."""
@@ -48,8 +48,15 @@ COMMENTS = frozenset({*_LISTED, _NOT_LISTED, _DAYS, _STEPS, *_QUANTILES, _SINGLE
 _CATEGORIES = ("unknown", "missing", "(missing)", "(no value)")
 
 
-def protecting_lines(column: Looked) -> list[str]:
-    """What stands below the role of a sensitive column."""
+Tried: TypeAlias = dict[tuple[str, int, int, tuple[tuple[int, ...], ...]], bool]
+"""Whether a promise can be kept, by the taxonomy, l, d and the shape of the tree of the values."""
+
+
+def protecting_lines(column: Looked, tried: Tried) -> list[str]:
+    """What stands below the role of a sensitive column.
+
+    tried  what was tried for other columns: each shape of a tree is planned once
+    """
     if column.missing > _HARDLY_ANY * column.rows and not _binned(column) and not column.dates:
         return _with_category(column)
     lines = []
@@ -71,7 +78,7 @@ def protecting_lines(column: Looked) -> list[str]:
     values = _values(column)
     lines += _domain_lines(values)
     known = taxonomy_of(column)
-    if known is not None and known.complete and (semantic := _taxonomy_lines(known, values)):
+    if known is not None and known.complete and (semantic := _taxonomy_lines(known, values, tried)):
         return lines + semantic
     remark = [] if known is None or known.complete else [_why_not(known)]
     return lines + remark + _promise_lines(len(values), ordered=column.numeric)
@@ -150,18 +157,28 @@ def _round_edges(low: float, high: float, wanted: int = _BINS) -> list[float]:
 # -- promises ------------------------------------------------------------------------------------------------------
 
 
-def _taxonomy_lines(known: Recognized, values: list[Label]) -> list[str]:
+def _taxonomy_lines(known: Recognized, values: list[Label], tried: Tried) -> list[str]:
     """The strictest promise with a taxonomy distance that these values allow; or nothing."""
-    levels = load_taxonomy(known.name).levels
+    levels, shape = load_taxonomy(known.name).levels, _shape(known.name, values)
     for l in (3, 2):
         for d in range(len(levels) - 1, 1, -1):
             lines = [
                 f"    distance: {{taxonomy: {known.name}}}   # it knows every value: {', '.join(levels)}",
                 f"    protect: {{semantic-diversity: {{l: {l}, d: {d}}}}}   # {_apart(l, d, levels)}",
             ]
-            if _works(values, lines):
+            setting = (known.name, l, d, shape)
+            if setting not in tried:
+                tried[setting] = _works(values, lines)
+            if tried[setting]:
                 return lines
     return []
+
+
+def _shape(name: str, values: Sequence[Label]) -> tuple[tuple[int, ...], ...]:
+    """The tree of some values without its names: the number of their category at each level."""
+    paths = [load_taxonomy(name).find(written(value).strip()) or () for value in values]
+    numbers: dict[tuple[str, ...], int] = {}
+    return tuple(tuple(numbers.setdefault(path[level:], len(numbers)) for level in range(len(path))) for path in paths)
 
 
 def _works(values: list[Label], lines: list[str]) -> bool:

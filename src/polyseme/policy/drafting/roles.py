@@ -20,7 +20,7 @@ import numpy as np
 import polars as pl
 
 from polyseme.policy.drafting.observation import Looked
-from polyseme.semantics.distances.taxonomy import Coverage, check, taxonomy_names
+from polyseme.semantics.distances.taxonomy import Coverage, check, load_taxonomy, taxonomy_names
 from polyseme.tables.codes import as_series
 from polyseme.tables.io.source import Source
 
@@ -33,6 +33,8 @@ _NAMES: Mapping[str, re.Pattern[str]] = {
     "occupation": re.compile(r"isco|occup|job|profession"),
 }
 _DAY = re.compile(r"(\d{4}[./-]\d{1,2}[./-]\d{1,2}|\d{1,2}[./-]\d{1,2}[./-](\d{4}|\d{2}))([ T].*)?")
+_DISEASE = re.compile(r"[A-Z][0-9][0-9AB](\.[0-9A-Z]{1,4}|\.-)?[*+†]?")
+_CODED = re.compile(r"[0-9]")
 _SURE = 0.95
 """The share of different values that a taxonomy must know where the name of the column says nothing; a judgment."""
 _LIKELY = 0.8
@@ -67,9 +69,22 @@ def taxonomy_of(column: Looked) -> Recognized | None:
         Recognized(name, coverage)
         for name in taxonomy_names()
         if (needed := _needed(name, column)) is not None
+        and (name != "icd10" or needed < _SURE or _codes_of_diseases(values) >= needed * len(values))
         and len((coverage := check(name, values)).found) >= needed * len(values)
     ]
     return max(found, key=lambda item: len(item.coverage.found), default=None)
+
+
+def _codes_of_diseases(values: Sequence[str]) -> int:
+    """How many values are categories that exist, or codes below them with their point.
+
+    The taxonomy lists categories and places any code below one by its shape: K00011, which may be anything. Categories
+    alone, such as K01, are a list of diseases only where they are of several chapters.
+    """
+    taxonomy = load_taxonomy("icd10")
+    paths = [taxonomy.find(value) for value in values if _DISEASE.fullmatch(value) or not _CODED.search(value)]
+    known = [path for path in paths if path is not None]
+    return len(known) if len({path[-1] for path in known}) > 1 or any("." in value for value in values) else 0
 
 
 def _needed(name: str, column: Looked) -> float | None:

@@ -20,7 +20,7 @@ Motwani and Xu (2007) for distinction and separation.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import Literal
@@ -158,6 +158,7 @@ def measure(
     codes = [_codes(frame[name].filter(kept)) for name in quasi_identifiers]
     key = _packed(codes, rows)
     sizes = here.sizes(key)
+    without = _without_each(codes, rows, len(sizes))
     names = iter(tracked([*quasi_identifiers, *sensitive], "exposure", "Measuring columns"))
     return Risk(
         records,
@@ -167,7 +168,7 @@ def measure(
         here.unique(key),
         len(sizes),
         _bands(sizes),
-        tuple(_column(name, codes, place, here) for place, name in enumerate(islice(names, len(codes)))),
+        tuple(_columns(islice(names, len(codes)), codes, without, here)),
         tuple(
             _among_others(frame, quasi_identifiers, name, whose)
             if name in quasi_identifiers
@@ -223,14 +224,62 @@ def _codes(series: pl.Series) -> Ints:
 
 def _packed(codes: Sequence[Ints], rows: int) -> Ints:
     """One number for each combination of codes."""
-    key, size = np.zeros(rows, dtype=np.int64), 1
-    for column in codes:
-        values = int(column.max(initial=0)) + 1
-        if size > _LARGEST // values:
-            key = _codes(pl.Series(key))
-            size = int(key.max(initial=0)) + 1
-        key, size = key * values + column, size * values
-    return key
+    return _Key(np.zeros(rows, dtype=np.int64)).joined(codes).numbers
+
+
+@dataclass(frozen=True, eq=False)
+class _Key:
+    """A number for each combination of some columns; below `size`."""
+
+    numbers: Ints
+    size: int = 1
+
+    def joined(self, codes: Sequence[Ints], most: int | None = None) -> _Key:
+        """With the codes of more columns; `most` combinations are as many as there can be."""
+        key, size = self.numbers, self.size
+        for column in codes:
+            values = int(column.max(initial=0)) + 1
+            if size > _LARGEST // values:
+                key, size = _Key(key, size).dense()
+                if size == most:
+                    break
+            key, size = key * values + column, size * values
+        return _Key(key, size)
+
+    def dense(self) -> tuple[Ints, int]:
+        """The same with the numbers that occur made consecutive, and how many there are."""
+        key = _classes(self.numbers)[0] if len(self.numbers) <= _SORTED else _codes(pl.Series(self.numbers))
+        return key, int(key.max(initial=0)) + 1
+
+
+_SORTED = 1 << 16
+"""Numbers up to which sorting is quicker than hashing."""
+_SOME = 8
+"""Columns from which it is worth while to see whether the others say as much as all together."""
+
+
+def _without_each(codes: Sequence[Ints], rows: int, classes: int) -> Iterator[Ints]:
+    """For each column, one number for each combination of all the others.
+
+    Columns are left out by halves, so that each half is joined to the others once. Where all but some columns form as
+    many classes as all of them, each of these columns can be left out; then the same array comes again.
+
+    classes  how many all columns form
+    """
+    if codes:
+        yield from _without(codes, _Key(np.zeros(rows, dtype=np.int64)), classes)
+
+
+def _without(codes: Sequence[Ints], others: _Key, classes: int) -> Iterator[Ints]:
+    if len(codes) >= _SOME:
+        others = _Key(*others.dense())
+    if len(codes) == 1 or (len(codes) >= _SOME and others.size == classes):
+        for _ in codes:
+            yield others.numbers
+        return
+    middle = len(codes) // 2
+    yield from _without(codes[:middle], others.joined(codes[middle:], classes), classes)
+    yield from _without(codes[middle:], others.joined(codes[:middle], classes), classes)
 
 
 def _bands(sizes: Ints) -> tuple[SizeBand, ...]:
@@ -243,22 +292,23 @@ def _band(sizes: Ints, low: int, high: int | None) -> SizeBand:
     return SizeBand(low, None if high is None else high - 1, len(within), int(within.sum()))
 
 
-def _column(name: str, codes: Sequence[Ints], place: int, whose: _Whose) -> ColumnRisk:
-    own = np.bincount(codes[place], whose.counts).astype(np.int64)
-    records = int(own.sum())
-    others = _packed([*codes[:place], *codes[place + 1 :]], len(codes[place]))
-    without = whose.sizes(others)
-    pairs = records * (records - 1)
-    (wide,) = multipliable(records, own)
-    return ColumnRisk(
-        name,
-        len(own),
-        len(own) / records if records else None,
-        1.0 - int((wide * (wide - 1)).sum()) / pairs if pairs else None,
-        whose.unique(others),
-        int(without.min()) if records else None,
-        len(without),
-    )
+def _columns(
+    names: Iterable[str], codes: Sequence[Ints], without: Iterable[Ints], whose: _Whose
+) -> Iterator[ColumnRisk]:
+    last: Ints | None = None
+    unique, least, classes = 0, None, 0
+    for name, column, others in zip(names, codes, without):
+        own = np.bincount(column, whose.counts).astype(np.int64)
+        records = int(own.sum())
+        if others is not last:
+            sizes = whose.sizes(others)
+            last, unique, classes = others, whose.unique(others), len(sizes)
+            least = int(sizes.min()) if records else None
+        pairs = records * (records - 1)
+        (wide,) = multipliable(records, own)
+        separation = 1.0 - int((wide * (wide - 1)).sum()) / pairs if pairs else None
+        distinction = len(own) / records if records else None
+        yield ColumnRisk(name, len(own), distinction, separation, unique, least, classes)
 
 
 def _among_others(frame: pl.DataFrame, quasi_identifiers: Sequence[str], name: str, whose: _Whose) -> SensitiveRisk:

@@ -313,9 +313,14 @@ _FLAW = "records have"
 """What a verdict says of an attribute that it could not judge because of some of its values."""
 
 
+def names_rows(verdicts: Sequence[Verdict]) -> bool:
+    """Whether some verdict names records one by one: those whose values could not be judged."""
+    return any(_FLAW in verdict.note for verdict in verdicts)
+
+
 def located(verdicts: Sequence[Verdict], table: ForeignTable, source: Source) -> Verification:
     """The verdicts with the places of violations; rows that were only counted have no place."""
-    if table.counts is not None:
+    if table.counts is not None and table.first is None:
         return Verification(tuple(verdicts))
     found = [_located(verdict, table, source) for verdict in verdicts]
     return Verification(
@@ -361,10 +366,15 @@ def _outside(verdict: Verdict, table: ForeignTable) -> Sightings | None:
 def _worst(verdict: Verdict, table: ForeignTable) -> Sightings | None:
     """The worst classes: what their records agree in, how many there are, and one of them."""
     known = [(place.row, place.size) for place in verdict.worst_classes if place.row is not None]
-    places = [(row, size) for row, size in known if row < table.frame.height]
+    places = [(row, size) for row, size in known if _place(table, row) < table.frame.height]
     names = [name for name in table.quasi_identifiers if name in table.frame.columns]
-    values = {_shared(table.frame, names, row): (size, row) for row, size in places}
+    values = {_shared(table.frame, names, _place(table, row)): (size, row) for row, size in places}
     return Sightings.of(values, sorted(row for row, _ in places), sum(size for _, size in places)) if places else None
+
+
+def _place(table: ForeignTable, row: int) -> int:
+    """Where in the frame a row of the table is, the first of its kind."""
+    return row if table.first is None else int(np.searchsorted(table.first, row))
 
 
 def _shared(frame: pl.DataFrame, names: Iterable[str], row: int) -> str:

@@ -22,14 +22,14 @@ import polars as pl
 from polyseme.designs.feasibility import heaviest_clique
 from polyseme.inference.base import Reports
 from polyseme.kernel.arrays import Bools, Ints
-from polyseme.kernel.errors import ImpossibleError, PolicyError, Problem, ReleaseError
+from polyseme.kernel.errors import ImpossibleError, InvalidInput, PolicyError, Problem, ReleaseError
 from polyseme.kernel.work import tracked
 from polyseme.models import MODELS, check_models
 from polyseme.models import diversity as set_diversity
 from polyseme.models import semantic_diversity as set_semantic_diversity
 from polyseme.models.base import SHOWN, Place, Verdict, unchecked
 from polyseme.policy import Policy
-from polyseme.policy.foreign import read_foreign
+from polyseme.policy.foreign import ForeignTable, read_foreign
 from polyseme.privacy.calibration import UNBALANCED
 from polyseme.privacy.promises import Promise
 from polyseme.privacy.promises.base import Candidates
@@ -38,7 +38,7 @@ from polyseme.release.classes import counted_frame, verdicts_on
 from polyseme.release.release import SetCounts, stratum_column
 from polyseme.results.verification import Verification
 from polyseme.scrutiny.verification import Evidence, examine, impossible, level_of, nothing, repeats_of, together
-from polyseme.scrutiny.verification.claims import claimed, located, noted
+from polyseme.scrutiny.verification.claims import claimed, located, names_rows, noted
 from polyseme.scrutiny.verification.evidence import order_evidence
 from polyseme.strata import Stratum, by_stratum
 from polyseme.tables.codes import label_array
@@ -320,8 +320,21 @@ def verify_table(source: Source, policy: Policy) -> Verification:
     if not policy.models:
         hint = f"models: [{{k-anonymity: {{k: 5}}}}]; known: {', '.join(MODELS)}"
         raise PolicyError(Problem("$.models", "the policy lists no models to check", hint))
-    table = read_foreign(source, policy)
-    verdicts = check_models(
+    try:
+        table = read_foreign(source, policy)
+        verdicts = _on_table(table, policy)
+        wrong = table.first is not None and names_rows(verdicts)
+    except InvalidInput:
+        wrong = True
+    if wrong:
+        # Look again, now row by row, so that what is wrong can name the place.
+        table = read_foreign(source, policy, distinct=False)
+        verdicts = _on_table(table, policy)
+    return located(verdicts, table, source)
+
+
+def _on_table(table: ForeignTable, policy: Policy) -> tuple[Verdict, ...]:
+    return check_models(
         table.frame,
         table.quasi_identifiers,
         [{model.name: model.parameters} for model in policy.models],
@@ -329,8 +342,8 @@ def verify_table(source: Source, policy: Policy) -> Verification:
         background=table.background,
         counts=table.counts,
         people=table.people,
+        first=table.first,
     )
-    return located(verdicts, table, source)
 
 
 def _sets_by_stratum(counts: SetCounts, item: Sets) -> CountedSets | None:

@@ -7,6 +7,7 @@ ones. Whole numbers are recovered from files that know only floating-point ones.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,12 @@ class ParquetSource(Source):
         groups = [Part(str(self.path), (index, index + 1), rows) for index, rows in enumerate(self._groups)]
         return groups or [Part(str(self.path), (0, 0), 0)]
 
+    def coded(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        made = copy(self)
+        texts = {field.name for field in self._schema if _is_text(field.type)}
+        made._dictionaries = [*self._dictionaries, *(name for name in columns if name in texts)]
+        return made.batches(columns)
+
     def _read(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         return self._read_groups(range(len(self._groups)), columns)
 
@@ -137,6 +144,10 @@ class ParquetSource(Source):
                         yield batch.select(list(columns))
         except (pa.ArrowException, OSError):
             raise TableError(f"{self.path}: damaged Parquet file") from None
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _parquet_file(place: Place, dictionaries: Sequence[str] = ()) -> pa.parquet.ParquetFile:

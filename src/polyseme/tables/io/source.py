@@ -142,6 +142,10 @@ class Source(ABC):
         for batch in self.batches(columns):
             yield batch, None
 
+    def coded(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """All rows in batches; a column of texts may come as a dictionary, where it is kept as one."""
+        return self.batches(columns)
+
     def head(self, columns: Sequence[str]) -> pa.RecordBatch | None:
         """The first rows, for a quick look; None where there is none."""
         return next(self.batches(columns), None)
