@@ -246,6 +246,37 @@ def test_being_stopped_leaves_nothing_behind(tmp_path: Path, number: int) -> Non
     assert sorted(tmp_path.iterdir()) == before
 
 
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+@pytest.mark.parametrize("keep", [True, False], ids=["--keep-best", "without it"])
+def test_ctrl_c_keeps_the_best_levels_on_request(tmp_path: Path, keep: bool) -> None:
+    """Nine quasi-identifiers that depend on nothing: no proof within any reasonable time."""
+    names, generator = [f"q{place}" for place in range(9)], np.random.default_rng(1)
+    pl.DataFrame({name: generator.integers(0, 16, 2_000) for name in names}).write_csv(tmp_path / "t.csv")
+    entries = ", ".join(f"{name}: {{role: quasi-identifier, hierarchy: {{intervals: [2, 4, 8]}}}}" for name in names)
+    (tmp_path / "p.yaml").write_text(
+        f"attributes: {{{entries}}}\nmodels: [{{k-anonymity: {{k: 5}}}}]\n"
+        "method: {full-domain: {suppression: 0.05, checks: 100000000}}\n"
+    )
+    options = ["--keep-best"] if keep else []
+    process = _run(
+        "--progress", "json", "anonymize", tmp_path / "p.yaml", tmp_path / "t.csv", "--out", tmp_path / "out", *options
+    )
+    assert process.stderr is not None
+    lines = map(json.loads, process.stderr)
+    assert any(line["stage"] == "levels" and line["gap"] for line in lines)
+    process.send_signal(signal.SIGINT)
+    stated, errors = process.communicate(timeout=60)
+    assert process.returncode == (0 if keep else 130)
+    assert (tmp_path / "out").exists() is keep
+    if keep:
+        assert "best levels found so far" in errors
+        assert "to search further: full-domain: {checks: 1000000000}" in " ".join(stated.split())
+        release = ps.Release.open(tmp_path / "out")
+        assert release.manifest.applied is not None
+        assert release.manifest.applied.gap
+        assert ps.verify(release).holds
+
+
 def test_categories_tell_neither_the_order_of_rows_nor_who_was_left_out(tmp_path: Path) -> None:
     rows = 500
     cities = [f"city{number % 20:02d}" for number in range(rows)]

@@ -167,6 +167,7 @@ def test_node_draws_from_large_domains(vectors, tmp_path):
 def test_the_types_of_the_client_hold():
     flags = "--noEmit --checkJs --strict --allowJs --target es2022 --module esnext --moduleResolution bundler"
     pages = [CLIENT.parent / "page" / "page.js", CLIENT.parent / "admin" / "admin.js"]
+    pages.append(CLIENT.parent / "workbench" / "app.js")
     modules = map(str, [*sorted(CLIENT.glob("*.js")), *pages])
     command = [str(TSC), *flags.split(), "--lib", "es2022,dom,dom.iterable", *modules]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300)

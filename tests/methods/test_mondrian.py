@@ -209,6 +209,36 @@ def test_a_label_that_comes_twice_is_told_apart():
     assert labels == ("south", "south (level 1)")
 
 
+def width(data: Microdata, recoding) -> float:
+    """The mean share of its leaves that a cell spans."""
+    shares = [
+        np.array([(len(leaves) - 1) / max(ladder.leaves - 1, 1) for leaves in cells.leaves])
+        for ladder, cells in zip(data.ladders, recoding.cells)
+    ]
+    return float(np.mean([share[recoding.shown[recoding.classes, place]] for place, share in enumerate(shares)]))
+
+
+@settings(max_examples=15)
+@given(seeds)
+def test_relaxed_refines_strict(seed):
+    """Every relaxed class lies in a strict one, so that no cell is wider, on any table."""
+    data = table(seed, 300, [numbers(9), places(), numbers(23, "weight", "leaf")])
+    strict, relaxed = (made(data, [{"k-anonymity": {"k": 7}}], mode, seed) for mode in ("strict", "relaxed"))
+    for place, (wide, narrow) in enumerate(zip(strict.cells, relaxed.cells)):
+        for one, other in zip(strict.shown[strict.classes, place], relaxed.shown[relaxed.classes, place]):
+            assert set(narrow.leaves[other].tolist()) <= set(wide.leaves[one].tolist())
+    assert width(data, relaxed) <= width(data, strict)
+
+
+def test_relaxed_separates_what_no_strict_cut_can():
+    """Nearly all records have one value: no cut leaves 8 on both sides, but half of them can be drawn."""
+    data = Microdata((numbers(3),), np.repeat([0, 1, 2], [1, 30, 1])[:, None])
+    specs = [{"k-anonymity": {"k": 8}}]
+    strict, relaxed = (made(data, specs, mode) for mode in ("strict", "relaxed"))
+    assert len(strict.sizes) == 1
+    assert width(data, relaxed) <= width(data, strict) / 2
+
+
 def test_relaxed_keeps_rare_children_under_their_node():
     """One town of one record blocks the strict cut; relaxed leaves it, with the smallest other, under the country."""
     codes = np.repeat([0, 1, 2], [10, 20, 1])[:, None]

@@ -24,6 +24,7 @@ from polyseme.kernel.work import working
 __all__ = ["COMMANDS", "cli", "main"]
 
 COMMANDS = {
+    "workbench": "Open a page in the browser: from a table to a release, without YAML.",
     "init": "Look at a table and draft a policy for it.",
     "policy": "Change one place of a policy and keep every other byte.",
     "plan": "Show the risk and the error of a policy before you publish.",

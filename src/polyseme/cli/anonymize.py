@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -117,6 +118,12 @@ if TYPE_CHECKING:
     help="People with the same quasi-identifiers, for k-map, in the place of the reference that the policy names.",
 )
 @click.option(
+    "--keep-best",
+    is_flag=True,
+    help="Ctrl-C ends the search of full-domain and publishes the best levels found so far, with their gap. Ctrl-C at "
+    "any other time, or again, stops the command.",
+)
+@click.option(
     "--preview",
     type=click.IntRange(min=1),
     metavar="N",
@@ -151,6 +158,7 @@ def command(
     rows_per_file: int | None,
     memory: str | None,
     population: Path | str | None,
+    keep_best: bool,
     preview: int | None,
     force_preview: bool,
     allow_outside: bool,
@@ -170,6 +178,7 @@ def command(
       polyseme anonymize policy.yaml 'people-*.csv' --out parts --rows-per-file 1000000
     """
     from polyseme.cli.console import is_explanation
+    from polyseme.cli.progress import keeping_best
     from polyseme.kernel.files import require_place
     from polyseme.policy import Policy
     from polyseme.publishing.inputs import source_given, with_population
@@ -208,7 +217,7 @@ def command(
         return
     heard: list[str] = []
     try:
-        with busy("Anonymizing"):
+        with busy("Anonymizing"), keeping_best() if keep_best else nullcontext():
             release = publish(
                 source,
                 rules,

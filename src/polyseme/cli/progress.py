@@ -12,6 +12,7 @@ batches and before a finished file takes its place.
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sys
 import threading
@@ -24,14 +25,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from polyseme.kernel.work import Cancellation, listening
+from polyseme.kernel.work import Cancellation, current_cancellation, listening
 from polyseme.kernel.work import Progress as Step
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.progress import Progress, ProgressColumn, Task, TaskID
 
-__all__ = ["Interruption", "ProgressLines", "shown_progress"]
+__all__ = ["Interruption", "ProgressLines", "keeping_best", "shown_progress"]
 
 _BETWEEN = 0.1
 """Seconds between two lines about the same stage: more would only slow down their reader."""
@@ -105,6 +106,31 @@ class ProgressLines:
             return
         self._last = now
         click.echo(json.dumps(asdict(step), ensure_ascii=False), err=True)
+
+
+@contextmanager
+def keeping_best() -> Iterator[None]:
+    """In the block, Ctrl-C ends a search with the best that it has found.
+
+    Without a search, or again, it stops the command.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    token, before = current_cancellation(), signal.getsignal(signal.SIGINT)
+
+    def settle(number: int, frame: FrameType | None) -> None:
+        if token.settle():
+            # Straight to the file: the signal may come in the middle of a print.
+            os.write(2, b"The best levels found so far are taken. Ctrl-C again stops the command.\n")
+        elif callable(before):
+            before(number, frame)
+
+    signal.signal(signal.SIGINT, settle)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 class Interruption:

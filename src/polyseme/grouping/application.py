@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from polyseme.grouping.base_table import ReadTable, read_microdata
+from polyseme.grouping.base_table import ReadTable, read_dealt, read_microdata
 from polyseme.grouping.columns import Treated, generalized, grouped
 from polyseme.kernel.arrays import Ints
 from polyseme.kernel.errors import ImpossibleError, InternalError, Problem, QuestionError, TableError
@@ -22,18 +22,21 @@ from polyseme.methods import grouping_named
 from polyseme.methods.bucketization import Grouping
 from polyseme.methods.goal import DealingMethod, Goal, GroupingMethod, Task
 from polyseme.methods.microdata import Recoding
-from polyseme.models import Verdict, background_of, is_about
+from polyseme.models import MODELS, Verdict, background_of, is_about
 from polyseme.policy import MethodSpec, Policy
 from polyseme.policy.foreign import models_of, population_frame, population_of
 from polyseme.policy.resolution import match_columns
 from polyseme.release import Grouped, Manifest
-from polyseme.release.classes import model_verdicts
+from polyseme.release.classes import looked_at, model_verdicts, spread
 from polyseme.schema import Attribute, Resolved
+from polyseme.tables.derived import RecodedSource
 from polyseme.tables.io.source import Source
 
 __all__ = ["no_levels", "promised", "required_of_classes", "shared_groups", "treat", "unreached"]
 
 _LEVELLED = "full-domain"
+_TOGETHER = 1 << 15
+"""Groups that are checked at a time."""
 
 
 def treat(
@@ -59,7 +62,7 @@ def treat(
     distinct = method.counts(spec.parameters)
     mapped = any(model.name == "k-map" for model in policy.models)
     population = population_of(policy) if mapped else None
-    read = read_microdata(match_columns(policy, source), resolved.schema, source, distinct, population)
+    read = _read(match_columns(policy, source), resolved, source, method, distinct, population)
     if not read.data.records:
         raise TableError(f"{source.name}: no records to publish")
     if isinstance(method, DealingMethod) and read.data.people is not None:
@@ -79,12 +82,32 @@ def treat(
     if isinstance(found, Recoding):
         _require_people(found, read, about, spec)
         about = [model for model in about if "k-map" not in model]
-    rows, counts, people = _rows(made, read)
     reference = population_frame(policy) if mapped else None
-    for whose in (None,) if people is None else (None, people):
-        _require_reached(made, about, rows, counts, whose, reference)
+    if isinstance(found, Grouping):
+        _require_groups(made, about, reference)
+    else:
+        rows, counts, people = _rows(made, read)
+        for whose in (None,) if people is None else (None, people):
+            _require_reached(made, about, rows, counts, whose, reference)
     finer = _finer(read, goal, found) if neighbors and isinstance(found, Recoding) else {}
     return replace(made, models=models, finer=finer, all_people=None if read.data.people is None else read.data.units)
+
+
+def _read(
+    policy: Policy,
+    resolved: Resolved,
+    source: Source,
+    method: GroupingMethod,
+    distinct: bool,
+    population: Source | None,
+) -> ReadTable:
+    """The table as a method needs it.
+
+    What deals records to groups does not look at quasi-identifiers.
+    """
+    if isinstance(method, DealingMethod) and population is None:
+        return read_dealt(policy, resolved.schema, source)
+    return read_microdata(policy, resolved.schema, source, distinct, population)
 
 
 def promised(
@@ -196,20 +219,55 @@ def _require_reached(
     people: Ints | None,
     reference: pl.DataFrame | None = None,
 ) -> None:
-    """Refuse rows on which a model fails; `counts` are records per row, `people` their owners.
+    """Refuse classes on which a model fails, which is our fault.
 
+    counts     records per row
+    people     their owners
     reference  the population, where people of it are counted
-
-    A method that forms classes must reach its goal, or it is our fault. One that forms groups leaves the
-    quasi-identifiers as they are, so that it depends on the table whether models about them hold.
     """
     verdicts = model_verdicts(rows, list(made.columns.values()), models, counts, people, reference)
     broken = [verdict for verdict in verdicts if not verdict.holds]
-    if broken and any(isinstance(column, Grouped) for column in made.columns.values()):
-        raise unreached(made.applied.name, broken)
     if broken:
         named = ", ".join(f"{verdict.model} ({verdict.note or verdict.worst})" for verdict in broken)
         raise InternalError(f"{made.applied.name} did not reach what it was asked to: {named}")
+
+
+def _require_groups(made: Treated, models: Sequence[Mapping[str, Any]], reference: pl.DataFrame | None) -> None:
+    """Refuse groups, and quasi-identifiers as they are, on which a model fails.
+
+    Some groups are looked at at a time, and what they show is not repeated for each record. A model that compares
+    groups with the whole table is checked on all of them at once.
+    """
+    columns, broken = list(made.columns.values()), list[Verdict]()
+    groups = {column.name: column for column in columns if isinstance(column, Grouped)}
+    for spec in spread(models, columns):
+        ((name, parameters),) = spec.items()
+        column = groups.get(parameters.get("attribute", ""))
+        if column is None:
+            wanted = looked_at(columns, [spec])
+            batches = made.source.batches([item.name for item in wanted])
+            rows = pl.concat([pl.DataFrame(pl.from_arrow(batch)) for batch in batches])
+            verdicts = model_verdicts(rows, wanted, [spec], None, None, reference)
+        else:
+            verdicts = _in_groups(made, column, spec, made.applied.classes if MODELS[name].relative else _TOGETHER)
+        broken += [verdict for verdict in verdicts if not verdict.holds]
+    if broken:
+        raise unreached(made.applied.name, broken)
+
+
+def _in_groups(made: Treated, column: Grouped, spec: Mapping[str, Any], together: int) -> tuple[Verdict, ...]:
+    """A model on the groups, so many at a time; on all of them where it does not hold."""
+    wanted = looked_at(list(made.columns.values()), [spec], keys=False)
+    if not isinstance(made.source, RecodedSource):
+        raise TypeError("groups are shown by a source of their own")
+    shown = {name: made.source.values(name) for name in (column.group, column.name)}
+    count, verdicts = len(shown[column.group]), tuple[Verdict, ...]()
+    for start in range(0, count, max(together, 1)):
+        frame = pl.DataFrame({name: pl.from_arrow(values[start : start + together]) for name, values in shown.items()})
+        verdicts = model_verdicts(frame, wanted, [spec])
+        if together < count and not all(verdict.holds for verdict in verdicts):
+            return _in_groups(made, column, spec, count)
+    return verdicts
 
 
 def shared_groups(spec: MethodSpec, records: int, people: int) -> ImpossibleError:

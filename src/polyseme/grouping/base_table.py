@@ -14,8 +14,9 @@ without a value where the policy says `missing: drop` are left out.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -47,11 +48,13 @@ __all__ = [
     "columns_read",
     "read_base",
     "read_columns",
+    "read_dealt",
     "read_microdata",
     "read_values",
 ]
 
 _COUNT, _PERSON = "\0count", "\0person"
+_CODES = np.dtype(np.int64)
 _HELD = 1 << 19
 """Rows that are held before those that are alike are put together; then twice as many as differed."""
 _WORTH = 0.8
@@ -115,6 +118,7 @@ class BaseTable:
     dropped     rows that are left out because a value is missing
     aggregated  whether the table came as counts, so that rows have no places
     people      whose each row is, numbered from 0; None where records are counted
+    apart       columns of which only the different values are held, each by itself
     """
 
     frame: pl.DataFrame = field(repr=False)
@@ -123,11 +127,13 @@ class BaseTable:
     dropped: int
     aggregated: bool = False
     people: Ints | None = field(default=None, repr=False)
+    apart: Mapping[str, BaseTable] = field(default_factory=dict, repr=False)
 
-    def columns(self, reading: Reading) -> dict[str, pl.Series]:
-        """What was read, by name; without a single batch, its types are not known."""
+    def columns(self, reading: Reading, names: Collection[str] | None = None) -> dict[str, pl.Series]:
+        """What was read, or some of it, by name; without a single batch, its types are not known."""
         nothing = pl.Series([], dtype=pl.String)
-        return {item.name: self.frame[item.name] if self.frame.width else nothing for item in reading.columns}
+        wanted = [item.name for item in reading.columns if names is None or item.name in names]
+        return {name: self.frame[name] if self.frame.width else nothing for name in wanted}
 
     @property
     def rows(self) -> Ints | None:
@@ -139,14 +145,17 @@ class BaseTable:
         return int(np.count_nonzero(rows) if self.counts is None else self.counts[rows].sum())
 
 
-def read_base(reading: Reading, source: Source, distinct: bool, person: str | None = None) -> BaseTable:
+def read_base(
+    reading: Reading, source: Source, distinct: bool, person: str | None = None, apart: Collection[str] = ()
+) -> BaseTable:
     """The columns of all records, those that are alike put together where that is wanted.
 
     person  the column that says whose each record is; None where that is not needed
+    apart   columns of which only the different values are wanted
 
     A column with values that are none of its declared type is refused.
     """
-    held = _Held(distinct)
+    held, single = _Held(distinct), {name: _Held(distinct=True) for name in apart}
     problems = _Unread()
     keys = None if person is None else KeyReader(person, reading.missing_values)
     names = list(dict.fromkeys([*reading.names, *([] if person is None else [person])]))
@@ -159,11 +168,13 @@ def read_base(reading: Reading, source: Source, distinct: bool, person: str | No
             problems.see(column, unread)
         if keys is not None:
             pieces[_PERSON] = pl.Series(_PERSON, keys.read(batch.column(keys.name), kept, counts))
+        for name, values in single.items():
+            values.add(pl.DataFrame({name: pieces.pop(name)}), kept, counts)
         held.add(pl.DataFrame(pieces), kept, counts)
     problems.refuse()
     if keys is not None:
         keys.refuse()
-    return _of_people(held.whole())
+    return replace(_of_people(held.whole()), apart={name: values.whole() for name, values in single.items()})
 
 
 def _of_people(base: BaseTable) -> BaseTable:
@@ -342,6 +353,45 @@ def read_values(policy: Policy, schema: Schema, source: Source) -> ReadTable:
     return _read(policy, schema, source, _secret(policy), distinct=True)
 
 
+def read_dealt(policy: Policy, schema: Schema, source: Source) -> ReadTable:
+    """The same for a method that looks at sensitive values only.
+
+    Values of quasi-identifiers are checked, but there are no codes of them: (n, 0).
+    """
+    keys, secret = _keys(policy), _secret(policy)
+    if not secret:
+        return read_microdata(policy, schema, source)
+    reading = Reading.of(policy, (*keys, *secret))
+    try:
+        base = read_base(reading, source, False, policy.record_key, [item.name for item in keys])
+        return _coded_apart(policy, schema, source, reading, base)
+    except TableError:
+        # With all columns in memory the error says which rows are meant, and every problem at once.
+        return read_microdata(policy, schema, source)
+
+
+def _coded_apart(policy: Policy, schema: Schema, source: Source, reading: Reading, base: BaseTable) -> ReadTable:
+    hierarchies: dict[str, tuple[Hierarchy, Rule]] = {}
+    for item in _keys(policy):
+        values = base.apart[item.name]
+        hierarchies |= _hierarchies(policy, [item], values.columns(reading, [item.name]), source, values, {})
+    columns = base.columns(reading, [item.name for item in _secret(policy)])
+    described = tuple(_described(i, schema[i.name], columns[i.name], source, base) for i in _secret(policy))
+    coding = Coding(
+        reading,
+        {name: hierarchy for name, (hierarchy, _) in hierarchies.items()},
+        {item.name: item.domain for item in described if item.domain is not None},
+    )
+    data = Microdata(
+        tuple(Ladder.of(name, hierarchy) for name, (hierarchy, _) in hierarchies.items()),
+        np.zeros((base.frame.height, 0), dtype=np.int32),
+        {item.name: _sensitive(item, columns[item.name], source, base, np.dtype(np.int32)) for item in described},
+        people=_repeated(base),
+    )
+    listed = frozenset(name for name, (_, rule) in hierarchies.items() if rule.listed is not None)
+    return ReadTable(source, coding, data, base.kept, base.dropped, listed, described)
+
+
 @dataclass(frozen=True, eq=False)
 class ReadColumns:
     """What single columns of a table say: how rows become codes.
@@ -508,10 +558,15 @@ def _described(
     return Attribute(item.name, item.role, Domain((*values, *label), False, None, item.missing))
 
 
-def _sensitive(attribute: Attribute, series: pl.Series, source: Source, base: BaseTable) -> Sensitive:
+def _sensitive(
+    attribute: Attribute, series: pl.Series, source: Source, base: BaseTable, kind: np.dtype[Any] = _CODES
+) -> Sensitive:
+    """The codes of a sensitive attribute, as numbers of a kind."""
     if attribute.domain is None:
         raise ValueError("a sensitive attribute has a domain here")
-    codes = encode(series, attribute.domain).codes
+    codes: Ints = np.empty(len(series), dtype=kind)
+    for start in range(0, len(series), _HELD):
+        codes[start : start + _HELD] = encode(series[start : start + _HELD], attribute.domain).codes
     unseen = codes == UNSEEN
     if unseen.any():
         number = base.weighed(unseen)

@@ -330,7 +330,7 @@ def grouped(read: ReadTable, found: Grouping, spec: MethodSpec) -> Treated:
     item = grouped_attribute(spec.name, spec.parameters, {item.name: item for item in read.sensitive})
     group = free_name(item.name, read.source.schema.names)
     columns = grouped_columns(read.data.names, read.sensitive, item.name, group)
-    groups = found.groups[kept]
+    groups = found.groups[kept].astype(np.min_scalar_type(-max(found.count, 1)))
     shown = {other.name: _values(read, other, kept) for other in read.sensitive if other.name != item.name}
     lists = group_lists(groups, read.data.sensitive[item.name].codes[kept], found.count, domain_labels(item))
     shown |= {item.name: Recoded(groups, lists), group: Recoded(groups, arrow(np.arange(1, found.count + 1)))}
@@ -378,9 +378,14 @@ def group_lists(groups: Ints, codes: Ints, count: int, labels: pa.Array) -> pa.A
 
     From the group and the value of all of its records.
     """
-    order = np.lexsort((codes, groups))
-    bounds: Ints = np.searchsorted(groups[order], np.arange(count + 1))
-    return pa.ListArray.from_arrays(arrow(bounds, pa.int32()), labels.take(arrow(codes[order])))
+    bounds = np.append(0, np.cumsum(np.bincount(groups, minlength=count)))
+    # Group and value as one number, so that one array is sorted in its place.
+    keys = groups.astype(np.int64)
+    keys *= max(len(labels), 1)
+    keys += codes
+    keys.sort()
+    keys %= max(len(labels), 1)
+    return pa.ListArray.from_arrays(arrow(bounds, pa.int32()), labels.take(arrow(keys.astype(np.int32))))
 
 
 def domain_labels(item: Attribute) -> pa.Array:

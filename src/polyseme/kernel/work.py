@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import wraps
@@ -74,6 +74,7 @@ class Cancellation:
     def __init__(self, *others: Cancellation) -> None:
         self._reason: str | None = None
         self._others = others
+        self._searches, self._settled = 0, False
 
     def cancel(self, reason: str = "cancelled") -> None:
         """Ask the work to stop; the first reason stays.
@@ -96,6 +97,33 @@ class Cancellation:
         """Raise `Cancelled` if the work should stop."""
         if self.cancelled:
             raise Cancelled(self.reason)
+
+    def settle(self) -> bool:
+        """Ask a search to end with the best that it has found; the work goes on with that.
+
+        Returns False, and does nothing, where no search is under way, or was asked before.
+        """
+        if self._settled or not self._searches:
+            return False
+        self._settled = True
+        return True
+
+    @property
+    def settled(self) -> bool:
+        """Whether searches should end with what they have found."""
+        return self._settled or any(other.settled for other in self._others)
+
+    @contextmanager
+    def searching(self) -> Iterator[None]:
+        """What the block does is a search, which `settle` can end."""
+        with ExitStack() as open_:
+            for other in self._others:
+                open_.enter_context(other.searching())
+            self._searches += 1
+            try:
+                yield
+            finally:
+                self._searches -= 1
 
 
 @dataclass(frozen=True)

@@ -547,7 +547,7 @@ def _with_remarks(before: str, after: str) -> str:
         if now == told or (not now and len(place) < 2):
             continue
         if len(place) > 1:
-            after = _beside(after, place, lambda text, told=told: text == told[0], now[0] if now else None)
+            after = _beside(after, place, told[0].__eq__, now[0] if now else None)
         else:
             after = _lines_instead(after, told, now)
     return after

@@ -18,7 +18,7 @@ from polyseme.tables.codes import without_words
 from polyseme.tables.distinct import frame_of
 from polyseme.tables.people import Meaning
 
-__all__ = ["counted_frame", "looked_at", "model_verdicts", "verdicts_on"]
+__all__ = ["counted_frame", "looked_at", "model_verdicts", "spread", "verdicts_on"]
 
 Spec = Mapping[str, Mapping[str, Any]]
 
@@ -44,7 +44,7 @@ def model_verdicts(
     background = replace(background_of(attributes), reference=reference, meanings=_meanings(columns))
     linked = [item.name for item in attributes if item.role is Role.QUASI_IDENTIFIER]
     verdicts: list[Verdict] = []
-    for spec in _spread(models, secret) if grouped else models:
+    for spec in spread(models, columns) if grouped else models:
         ((name, parameters),) = spec.items()
         column = grouped.get(parameters.get("attribute", ""))
         if column is None:
@@ -72,7 +72,7 @@ def verdicts_on(release: Release, models: Sequence[Spec], reference: pl.DataFram
     """
     columns = list(release.manifest.columns)
     grouped = {column.name for column in columns if isinstance(column, Grouped)}
-    specs = _spread(models, _secret(columns)) if grouped else list(models)
+    specs = spread(models, columns) if grouped else list(models)
     about = [next(iter(spec.values())).get("attribute") in grouped for spec in specs]
     found: dict[int, tuple[Verdict, ...]] = {}
     for these in (True, False):
@@ -122,9 +122,10 @@ def _bare(column: Column) -> bool:
     return column.attribute.role.is_secret and isinstance(column, AsIs | Grouped)
 
 
-def _spread(models: Sequence[Spec], secret: Sequence[str]) -> list[Spec]:
+def spread(models: Sequence[Spec], columns: Sequence[Column]) -> list[Spec]:
     """A model that names no attribute, for each sensitive one."""
     found: list[Spec] = []
+    secret = _secret(columns)
     for spec in models:
         ((name, parameters),) = spec.items()
         if MODELS[name].about and "attribute" not in parameters:

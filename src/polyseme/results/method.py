@@ -17,6 +17,9 @@ from polyseme.release import Applied
 
 __all__ = ["GroupingPlan", "LeftOut", "applied_lines", "left_out_lines"]
 
+_MORE_CHECKS = 200_000
+"""Nodes to look at in a search that goes on: ten times as many as without any limit given."""
+
 
 @dataclass(frozen=True)
 class LeftOut:
@@ -208,4 +211,11 @@ def _proved(applied: Applied) -> str:
     if applied.gap == 0:
         return "proved to be the least"
     share = f" ({applied.gap / applied.loss:.1%})" if applied.loss else ""
-    return f"at most {applied.gap:,.4g}{share} above the least; to search further: full-domain: {{time-limit: 600}}"
+    return f"at most {applied.gap:,.4g}{share} above the least; to search further: full-domain: {{{_further(applied)}}}"
+
+
+def _further(applied: Applied) -> str:
+    """The limits of the search, larger ones."""
+    limits = {name: applied.parameters.get(name) for name in ("checks", "time-limit")}
+    given = [f"{name}: {10 * limit}" for name, limit in limits.items() if limit]
+    return ", ".join(given) or f"checks: {_MORE_CHECKS}"

@@ -242,6 +242,10 @@ class RecodedSource(Source):
     def lightest(self) -> list[str]:
         return next(([name] for name in self._columns), self._source.lightest)
 
+    def values(self, name: str) -> pa.Array:
+        """What is shown in a column that was replaced, or is new: each value once."""
+        return self._columns[name].values
+
     def parts(self) -> list[Part]:
         """Those of the table, where it is known which records they begin with."""
         there = self._source.parts()

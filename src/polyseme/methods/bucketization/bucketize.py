@@ -33,7 +33,7 @@ that is missing among l compatible ones is taken away, and the rest is grouped: 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, TypeAlias, get_args
@@ -57,6 +57,7 @@ from polyseme.semantics.distances.base import MATRIX_LIMIT, Clusters, Line, Stru
 
 __all__ = ["Algorithm", "Grouping", "bucketize", "compose", "left_by_kind", "planned", "shuffled_by_kind", "spread_out"]
 
+_PIECE = 1 << 20
 _LEAST_BITS = 20
 """With fewer random bits too many records draw the same; then all are shuffled, and sorted by kind."""
 
@@ -72,17 +73,27 @@ def shuffled_by_kind(kinds: Ints, count: int, stream: SystemStream) -> Ints:
     if for_kind + for_record + _LEAST_BITS > 64:
         order = stream.permutation(len(kinds))
         return order[np.argsort(kinds[order], kind="stable")]
+    # One array of words in all, which becomes the order: the rest is done piece by piece.
     packed = stream.words(len(kinds))
     packed >>= np.uint64(for_kind)
-    if for_kind:
-        packed |= kinds.astype(np.uint64) << np.uint64(64 - for_kind)
+    for piece in _pieces(len(kinds) if for_kind else 0):
+        packed[piece] |= kinds[piece].astype(np.uint64) << np.uint64(64 - for_kind)
     packed >>= np.uint64(for_record)
     packed <<= np.uint64(for_record)
-    packed |= np.arange(len(kinds), dtype=np.uint64)
+    for piece in _pieces(len(kinds)):
+        packed[piece] |= np.arange(piece.start, piece.stop, dtype=np.uint64)
     packed.sort()
-    order = (packed & np.uint64((1 << for_record) - 1)).astype(np.int64)
-    packed >>= np.uint64(for_record)
-    return _settled(order, packed[1:] == packed[:-1], stream)
+    as_before = np.empty(max(len(kinds) - 1, 0), dtype=bool)
+    for piece in _pieces(len(as_before)):
+        bits = packed[piece.start : piece.stop + 1] >> np.uint64(for_record)
+        as_before[piece] = bits[1:] == bits[:-1]
+    packed &= np.uint64((1 << for_record) - 1)
+    return _settled(packed.view(np.int64), as_before, stream)
+
+
+def _pieces(count: int) -> Iterator[slice]:
+    """Parts of an array that are short enough for further arrays as long as they are."""
+    return (slice(start, min(start + _PIECE, count)) for start in range(0, count, _PIECE))
 
 
 def _settled(order: Ints, as_before: np.ndarray, stream: SystemStream) -> Ints:
@@ -293,7 +304,7 @@ def bucketize(
     """
     counts = np.bincount(codes, minlength=structure.size).astype(np.int64)
     places = planned(counts, structure, l, algorithm, left_out)
-    return Grouping(_drawn(codes, places, stream), places.count, places.gap, places)
+    return Grouping(_drawn(codes, counts, places, stream), places.count, places.gap, places)
 
 
 def planned(
@@ -335,15 +346,15 @@ def _no_group(counts: Ints, structure: Structure, l: int) -> ImpossibleError:
     )
 
 
-def _drawn(codes: Ints, places: Places, stream: SystemStream) -> Ints:
+def _drawn(codes: Ints, counts: Ints, places: Places, stream: SystemStream) -> Ints:
     """The group of each record: those of a kind take its places in an order that is drawn."""
-    kinds = places.kinds[codes]
-    order = shuffled_by_kind(kinds, len(places.taken), stream)
-    sizes = np.bincount(kinds, minlength=len(places.taken))
-    groups = np.full(len(codes), SUPPRESSED, dtype=np.int64)
+    kinds = places.kinds.astype(np.min_scalar_type(len(places.taken)))
+    order = shuffled_by_kind(kinds[codes], len(places.taken), stream)
     if places.suppressed:
         # Within each kind the first get the places there are, the others none.
-        placed = np.column_stack([places.taken, sizes - places.taken]).ravel()
+        placed = np.column_stack([places.taken, left_by_kind(places, counts)]).ravel()
         order = order[np.repeat(np.arange(len(placed)) % 2 == 0, placed)]
-    groups[order] = places.groups
+    groups = np.full(len(codes), SUPPRESSED, dtype=np.int64)
+    for piece in _pieces(places.total):
+        groups[order[piece]] = places.between(piece.start, piece.stop)
     return groups

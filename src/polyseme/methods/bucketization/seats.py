@@ -57,8 +57,15 @@ class Places:
     @property
     def groups(self) -> Ints:
         """The group of each place, kind by kind: (sum of taken,)."""
-        lengths = np.diff(self.firsts, append=self.total)
-        return np.arange(self.total) + np.repeat(self.starts - self.firsts, lengths)
+        return self.between(0, self.total)
+
+    def between(self, first: int, end: int) -> Ints:
+        """The group of each place from the first to the last before the end."""
+        return self._of(np.arange(first, end))
+
+    def _of(self, places: Ints) -> Ints:
+        runs = np.searchsorted(self.firsts, places, side="right") - 1
+        return np.asarray(self.starts[runs] + places - self.firsts[runs])
 
     @property
     def sizes(self) -> Ints:
@@ -78,10 +85,8 @@ class Places:
         """
         kinds = self.kinds[codes]
         placed = np.flatnonzero(ranks < self.taken[kinds])
-        places = self._offsets[kinds[placed]] + ranks[placed]
-        runs = np.searchsorted(self.firsts, places, side="right") - 1
         groups = np.full(len(codes), SUPPRESSED, dtype=np.int64)
-        groups[placed] = self.starts[runs] + places - self.firsts[runs]
+        groups[placed] = self._of(self._offsets[kinds[placed]] + ranks[placed])
         return groups
 
     @classmethod

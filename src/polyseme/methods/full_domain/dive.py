@@ -53,6 +53,11 @@ class Dive:
     def _nodes(self) -> int:
         return math.prod(level + 1 for level in self._top)
 
+    @property
+    def _settled(self) -> bool:
+        """Whether the best so far is enough."""
+        return self._cancellation is not None and self._cancellation.settled
+
     def _descents(self, levels: Levels, held: Iterable[int] = ()) -> Iterator[Levels]:
         for rule in (self._steepest, self._thriftiest):
             yield self._descend(levels, held, rule)
@@ -60,7 +65,7 @@ class Dive:
     def _descend(self, levels: Levels, fixed: Iterable[int], rule: Rule) -> Levels:
         """Down from admissible levels, step by step; fixed quasi-identifiers stay where they are."""
         held = set(fixed) | {place for place, level in enumerate(levels) if level == 0}
-        while True:
+        while not self._settled:
             below = [(place, _moved(levels, place, -1)) for place in range(len(levels)) if place not in held]
             fine = [child for _, child in below if self._admits(child)]
             held |= {place for place, child in below if self.checker.rules_out(self.checks[child])}
@@ -68,6 +73,7 @@ class Dive:
                 return levels
             levels = rule(levels, fine)
             held |= {place for place, level in enumerate(levels) if level == 0}
+        return levels
 
     def _steepest(self, levels: Levels, below: Sequence[Levels]) -> Levels:
         return min(below, key=self._key)
@@ -86,7 +92,7 @@ class Dive:
         """No one quasi-identifier can be raised such that others descend to a smaller loss."""
         patience = min(_PATIENCE * len(best), _WORK // max(self.checker.data.rows, 1))
         better: Levels | None = best
-        while better is not None and len(self.checks) < patience:
+        while better is not None and len(self.checks) < patience and not self._settled:
             best = better
             found = (levels for levels in self._neighbors(best) if len(self.checks) < patience)
             better = min(found, key=self._key, default=None)
@@ -119,10 +125,11 @@ class Dive:
 
     def _key(self, levels: Levels) -> tuple[float, int, Levels]:
         check = self.checks[levels]
-        if self._costs is None:
-            return check.loss, check.suppressed, levels
-        loss = sum(float(cost[level]) for cost, level in zip(self._costs, levels, strict=True))
-        return loss, check.suppressed, levels
+        loss = check.loss
+        if self._costs is not None:
+            loss = sum(float(cost[level]) for cost, level in zip(self._costs, levels, strict=True))
+        # Losses that differ by less were summed in another order.
+        return float(f"{loss:.12g}"), check.suppressed, levels
 
 
 def _moved(levels: Levels, place: int, step: int) -> Levels:

@@ -6,7 +6,8 @@ shape of the lattice, what lies below or above a node is a slice of them. A latt
 
 A row of a node's table stands for all records with the same groups and the same sensitive values, and of the same
 person where people are counted. Going up only merges rows, so a node's table follows from that of any node below it.
-Tables that are clearly smaller than what they were made from are kept.
+Tables that are clearly smaller than what they were made from are kept. A row has the leaves of one of its records,
+those of neighboring quasi-identifiers as one number: what they are at any levels is then looked up at once.
 
 The check of a node says whether it is admissible, how many records it costs, and whether it rules out all that is below
 it.
@@ -47,7 +48,13 @@ __all__ = [
 _WORTH = 0.8
 """A table is kept if it has fewer rows than this part of what it was made from."""
 _CELLS = 24_000_000
-"""The most cells of all tables that are kept, 8 bytes each; the largest go first."""
+"""The most cells of all tables that are kept, 8 bytes each at the most; the largest go first."""
+_TOGETHER = 1 << 12
+"""The most combinations of leaves that are one number."""
+_MAPS = 4_096
+"""The most levels of bundles whose groups are kept, at most 8 kB each where several ladders are one number."""
+_DENSE = 4
+"""Keys are counted in a table if not more are possible than so many times the rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +89,7 @@ class _Table:
     """Different rows at some levels.
 
     levels   of each ladder
-    codes    for each ladder, the group of each row
+    codes    for each bundle of ladders, the leaves of one record of each row
     secret   the combination of sensitive values of each row, and its person where people are counted
     weights  how many records each row stands for, and how many people of the population if there is one
     """
@@ -128,13 +135,15 @@ class Rollup:
     def __init__(self, data: Microdata, goal: Goal) -> None:
         self._ladders = data.ladders
         self._sensitive = goal.sensitive
-        self._maps: dict[tuple[int, int, int], Ints] = {}
+        self._bundles = _bundled([ladder.leaves for ladder in data.ladders])
+        self._maps: dict[tuple[int, tuple[int, ...]], Ints] = {}
         secrets = [(item.codes, len(item.labels)) for item in goal.sensitive.values()]
         self._counts_people = data.people is not None
         if data.people is not None:
             secrets.append((data.people, int(data.people.max(initial=0)) + 1))
         secret, self._values = _combinations(secrets, data.rows)
         self._span = len(self._values[0]) if self._values else 1
+        self._plain = not secrets and not goal.mapped
         self._kept: list[_Table | _Merged] = [self._base(data, secret, goal.mapped)]
         self._cells = 0
         self._levels, self._rows = self._indexed()
@@ -142,11 +151,26 @@ class Rollup:
     def partition(self, levels: Sequence[int]) -> Partition:
         """The classes of a node."""
         source = self._source(levels)
-        columns = [self._column(source, place, level) for place, level in enumerate(levels)]
+        columns = [self._column(source, number, levels) for number in range(len(self._bundles))]
+        if self._plain:
+            keys, space = packed(columns, source.rows)
+            if space <= _DENSE * source.rows:
+                return self._counted(source, levels, keys, space)
         groups = self._grouped(columns, source.secret, source.weights)
         if len(groups.row) < _WORTH * source.rows:
             self._keep(source, levels, groups)
         return self._partition(groups)
+
+    def _counted(self, source: _Table, levels: Sequence[int], keys: Ints, space: int) -> Partition:
+        """The classes where nothing but records is counted."""
+        counts = np.bincount(keys, source.weights[0], space)
+        found = np.flatnonzero(counts > 0)
+        sizes = counts[found].astype(np.int64)
+        if len(found) < _WORTH * source.rows:
+            row = np.empty(space, dtype=np.int64)
+            row[keys] = np.arange(source.rows)
+            self._keep(source, levels, Groups(found, (sizes,), row[found]))
+        return Partition(sizes, {})
 
     def _base(self, data: Microdata, secret: Ints, mapped: bool) -> _Table:
         """The different rows of the table itself, and of the population if requested."""
@@ -156,10 +180,13 @@ class Rollup:
             codes, secret = np.concatenate([codes, data.population]), np.append(secret, np.zeros(people, np.int64))
             none, all_people = np.zeros(data.rows, dtype=np.int64), np.ones(people, dtype=np.int64)
             weights = [np.append(data.each, 0 * all_people), np.append(none, all_people)]
-        columns = [(column, ladder.leaves) for column, ladder in zip(codes.T, self._ladders, strict=True)]
+        columns = []
+        for places in self._bundles:
+            leaves, size = packed([(codes[:, place], self._ladders[place].leaves) for place in places], len(codes))
+            columns.append((leaves.astype(np.min_scalar_type(size)), size))
         groups = self._grouped(columns, secret, weights)
         bottom = (0,) * len(self._ladders)
-        return _Table(bottom, tuple(column[groups.row] for column in codes.T), secret[groups.row], groups.sums)
+        return _Table(bottom, tuple(column[groups.row] for column, _ in columns), secret[groups.row], groups.sums)
 
     def _grouped(self, columns: Sequence[tuple[Ints, int]], secret: Ints, weights: Sequence[Ints]) -> Groups:
         """Rows by class, and by sensitive values within a class."""
@@ -176,28 +203,31 @@ class Rollup:
         if isinstance(kept, _Table):
             return kept
         source, heads = kept.source, kept.heads
-        codes = tuple(
-            codes[heads] if low == high else self._map(axis, low, high)[codes[heads]]
-            for axis, (codes, low, high) in enumerate(zip(source.codes, source.levels, kept.levels, strict=True))
-        )
+        codes = tuple(leaves[heads] for leaves in source.codes)
         made = self._kept[place] = _Table(kept.levels, codes, source.secret[heads], kept.weights)
         return made
 
-    def _column(self, source: _Table, place: int, level: int) -> tuple[Ints, int]:
-        """The group of each row at a level, and how many there are."""
-        size = self._ladders[place].size(level)
-        if size == 1 or source.levels[place] == level:
-            return source.codes[place], size
-        return self._map(place, source.levels[place], level)[source.codes[place]], size
+    def _column(self, source: _Table, number: int, levels: Sequence[int]) -> tuple[Ints, int]:
+        """The groups of each row in a bundle at some levels, as one number, and how many there are."""
+        places = self._bundles[number]
+        at = tuple(levels[place] for place in places)
+        size = math.prod(self._ladders[place].size(level) for place, level in zip(places, at, strict=True))
+        leaves = source.codes[number]
+        return (leaves if size == 1 else self._map(number, at)[leaves]), size
 
-    def _map(self, place: int, low: int, high: int) -> Ints:
-        """The group at the higher level of each group at the lower one."""
-        if (place, low, high) not in self._maps:
-            ladder = self._ladders[place]
-            found = np.zeros(ladder.size(low), dtype=np.int64)
-            found[ladder.groups[low]] = ladder.groups[high]
-            self._maps[place, low, high] = found
-        return self._maps[place, low, high]
+    def _map(self, number: int, levels: tuple[int, ...]) -> Ints:
+        """The groups at some levels for all leaves of a bundle."""
+        if (number, levels) not in self._maps:
+            if len(self._maps) >= _MAPS:
+                self._maps.clear()
+            found: Ints = np.zeros((), dtype=np.int64)
+            size = 1
+            for place, level in zip(self._bundles[number], levels, strict=True):
+                ladder = self._ladders[place]
+                found = np.add.outer(found * ladder.size(level), ladder.groups[level])
+                size *= ladder.size(level)
+            self._maps[number, levels] = found.reshape(-1).astype(np.min_scalar_type(size))
+        return self._maps[number, levels]
 
     def _keep(self, source: _Table, levels: Sequence[int], groups: Groups) -> None:
         table = _Merged(tuple(levels), source, groups.row, groups.sums)
@@ -270,6 +300,23 @@ class Rollup:
         people = np.bincount(members[0], minlength=len(sizes)).astype(np.int64)
         counts = {name: counted_people(held, owner, values[name], person, people) for name, held in counts.items()}
         return Partition(people, counts, population, members, sizes)
+
+
+def _bundled(leaves: Sequence[int]) -> list[tuple[int, ...]]:
+    """Neighboring ladders in as few bundles as have few enough combinations of leaves.
+
+    >>> _bundled([16, 16, 16, 16, 16, 100_000, 3])
+    [(0, 1, 2), (3, 4), (5,), (6,)]
+    """
+    bundles: list[tuple[int, ...]] = []
+    space = _TOGETHER + 1
+    for place, size in enumerate(leaves):
+        space *= max(size, 1)
+        if space > _TOGETHER:
+            bundles.append(())
+            space = max(size, 1)
+        bundles[-1] += (place,)
+    return bundles
 
 
 def _combinations(columns: Sequence[tuple[Ints, int]], rows: int) -> tuple[Ints, tuple[Ints, ...]]:

@@ -228,14 +228,16 @@ def optimum(
 
     Raises `ImpossibleError` where there are none. A greedy dive gives a first answer. After `time_limit` seconds from
     then on, or when `checks` more nodes were looked at, the best levels so far are returned as soon as there are any,
-    with the gap that is left. Without either, the limit is `PROOF_CHECKS`.
+    with the gap that is left. Without either, the limit is `PROOF_CHECKS`. `cancellation.settle()` ends it likewise.
     """
     checker = Checker(data, goal, loss or Loss(), _limit(suppression, data.units))
+    cancellation = cancellation or Cancellation()
     dive = Dive(checker, cancellation, progress)
-    best = dive.best()
-    lattice = Lattice.of(data.ladders, most_nodes, best)
-    most = PROOF_CHECKS if checks is None and time_limit is None else checks
-    found = Search(checker, lattice, dive.checks).run(time_limit, cancellation, progress, most)
+    with cancellation.searching():
+        best = dive.best()
+        lattice = Lattice.of(data.ladders, most_nodes, best)
+        most = PROOF_CHECKS if checks is None and time_limit is None else checks
+        found = Search(checker, lattice, dive.checks).run(time_limit, cancellation, progress, most)
     if found is None:
         raise impossible(checker, lattice)
     return found

@@ -193,8 +193,8 @@ class Search:
     ) -> Found | None:
         """The best node, or None where no node is admissible.
 
-        After `time_limit` seconds, or when `most_checks` nodes were looked at beside those known before, it is the best
-        one so far, as soon as there is any.
+        After `time_limit` seconds, or when `most_checks` nodes were looked at beside those known before, or when the
+        cancellation is settled, it is the best one so far, as soon as there is any.
         """
         started, most = time.monotonic(), self.looked + (math.inf if most_checks is None else most_checks)
         # The top is the cheapest to look at; where nothing can be done it mostly says so.
@@ -207,6 +207,7 @@ class Search:
                         cancellation.check()
                     self._look(node)
                     late = time_limit is not None and time.monotonic() - started >= time_limit
+                    late = late or (cancellation is not None and cancellation.settled)
                     if (late or self.looked >= most) and self.best is not None:
                         nodes = []
                         break

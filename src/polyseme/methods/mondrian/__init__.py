@@ -9,8 +9,9 @@ quasi-identifier first and the next where that fails; classes that cannot be cut
 where
     widest    the share of the leaves that the class spans: from its lowest to its highest value, or below its node
     strict    equal values stay together, so that the classes are disjoint boxes
-    relaxed   a cut of an order halves the records, equal values by lot; in a cut of a hierarchy, children that violate
-              the goal stay together under the node, if that is how they fulfill it
+    relaxed   strict classes are cut further, so that no cell is wider: a cut of an order halves the records, equal
+              values by lot; in a cut of a hierarchy, children that violate the goal stay together under the node, if
+              that is how they fulfill it
 
 Each quasi-identifier is shown as narrow as the class is: a single value, a range of values, the label of a group that
 is this range, or the label of the lowest node. A missing value and others together are shown as the last level.

@@ -8,6 +8,7 @@ other in the order of the value with which each begins; a record goes to the las
 
 from __future__ import annotations
 
+import itertools
 import pickle
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -343,11 +344,13 @@ class Search:
             widths = np.column_stack([axis.widths(extent) for axis, extent in zip(self.axes, extents)])
             ranking = np.argsort(-widths, axis=1, kind="stable")
             waiting = np.ones(len(widths), dtype=bool)
-            for along in ranking.T:
+            # Equal values are separated only in classes that nothing else cuts: parts that share a value are wider.
+            for by_lot, along in itertools.product((False, True)[: 1 + (self.mode == "relaxed")], ranking.T):
                 tried = waiting & (widths[np.arange(len(widths)), along] > 0)
                 if not tried.any():
-                    break
-                piece, cut = self._tried(classes.of(tried), along[tried], [extent[tried] for extent in extents])
+                    continue
+                within = [extent[tried] for extent in extents]
+                piece, cut = self._tried(classes.of(tried), along[tried], within, by_lot)
                 pieces += piece
                 done = np.flatnonzero(tried)[cut]
                 nodes += [self._noted(parts, open_.nodes[done], along[done], extents, done) for parts in piece]
@@ -370,12 +373,15 @@ class Search:
                 level[here] = extents[place][owner[here], 0] - 1
         return self.tree.add(parents[parts.owner], axis, level, values)
 
-    def _tried(self, classes: Parts, along: Ints, extents: Sequence[Ints]) -> tuple[list[Parts], Bools]:
-        """Parts of the classes that could be cut, and which these are."""
-        parts = self._cut(classes, along, extents)
+    def _tried(self, classes: Parts, along: Ints, extents: Sequence[Ints], by_lot: bool) -> tuple[list[Parts], Bools]:
+        """Parts of the classes that could be cut, and which these are.
+
+        by_lot  whether equal values of an order are separated, and children that violate pooled
+        """
+        parts = self._cut(classes, along, extents, by_lot)
         cut = self.judge.all_of(parts)
         pieces = [parts.of(cut)]
-        if self.mode == "relaxed":
+        if by_lot:
             nodes = ~cut & np.array([not isinstance(axis, Ordered) for axis in self.axes])[along]
             if nodes.any():
                 piece, pooled_ = self._pooled(parts.of(nodes))
@@ -383,7 +389,7 @@ class Search:
                 cut[np.flatnonzero(nodes)[pooled_]] = True
         return pieces, cut
 
-    def _cut(self, classes: Parts, along: Ints, extents: Sequence[Ints]) -> Parts:
+    def _cut(self, classes: Parts, along: Ints, extents: Sequence[Ints], by_lot: bool) -> Parts:
         """All parts that a cut of each class along its axis would have."""
         owner, records = classes.numbers(), classes.records
         values = np.empty(len(records), dtype=np.int64)
@@ -396,7 +402,7 @@ class Search:
         ordered = np.array([self.halved or isinstance(axis, Ordered) for axis in self.axes])[along]
         begins = changes & ~ordered[owner]
         begins[classes.starts] = True
-        if self.mode == "relaxed":
+        if by_lot:
             middle = halves(owner, classes.starts)
         else:
             weights = self.judge.goal.weights

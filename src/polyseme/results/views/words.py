@@ -1,4 +1,4 @@
-"""The words for every check, attack, metric and score: for the terminal, the report and notebooks.
+"""Words for checks, attacks, metrics and scores: for terminal, report and notebooks.
 
 Each has one entry here, and no other module writes its title. Explanations are for readers who do not know the names.
 """
