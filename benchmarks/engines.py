@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 ROWS, MANY, REPEATS = 10_000_000, 100_000_000, 3
-TIMES_POLARS = 2.0
+TIMES_POLARS = 1.3
 """What the local engine may take, as a multiple of the copy by Polars."""
 LINEAR = 1.15
 """How much more a row may take in a table that is ten times as long."""

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from draws import seeds
@@ -9,6 +11,7 @@ from polyseme.inference.base import Reports
 from polyseme.inference.counts import distinct
 from polyseme.inference.intervals.intervals import Quadratic
 from polyseme.inference.likelihood import (
+    CellLikelihoods,
     ContainmentLikelihood,
     Joined,
     SetLikelihood,
@@ -18,7 +21,15 @@ from polyseme.inference.likelihood import (
 )
 from polyseme.inference.sets.maximum import MaximumLikelihood, convergence_note
 from polyseme.inference.sets.registry import ESTIMATORS
-from polyseme.inference.solver import _extrapolated, expectation_maximization, maximize, nonnegative_minimum
+from polyseme.inference.solver import (
+    WORK,
+    _extrapolated,
+    expectation_maximization,
+    maximize,
+    maximize_stacked,
+    nonnegative_minima,
+    nonnegative_minimum,
+)
 
 CASES = {
     "line": [line(8, 3, 2)],
@@ -138,7 +149,7 @@ def test_gap_bounds_what_is_missing():
 
 
 def test_thinned_curvature_reaches_the_same_gap(monkeypatch):
-    monkeypatch.setattr("polyseme.inference.solver._WORK", 200)
+    monkeypatch.setattr("polyseme.inference.solver.WORK", 200)
     mechanisms = [line(14, 3, 2)]
     reports = sample(mechanisms, 20_000)
     likelihood = SetLikelihood.of(reports.sets, reports.counts, mechanisms)
@@ -157,6 +168,48 @@ def test_nonnegative_minimum_meets_its_conditions(seed):
     assert y.min() >= 0
     assert slack.min() >= -1e-8
     assert abs(y @ slack) < 1e-8
+
+
+@settings(max_examples=20)
+@given(seeds)
+def test_stacked_minima_meet_their_conditions(seed):
+    rng = np.random.default_rng(seed)
+    half = rng.normal(size=(3, 9, 7))
+    matrix, linear = half.transpose(0, 2, 1) @ half + 1e-6 * np.eye(7), rng.normal(size=(3, 20, 7))
+    for sides in (linear, linear[:, :1]):
+        y = nonnegative_minima(matrix, sides, rng.random((3, 7)) < 0.5)
+        slack = y @ matrix - sides
+        assert y.min() >= 0
+        assert slack.min() >= -1e-8
+        assert np.abs((y * slack).sum(axis=2)).max() < 1e-7
+
+
+@pytest.mark.parametrize("mechanism", [line(8, 3, 2), line(7, 2, 2, 0.6)])
+def test_groups_together_are_each_at_their_maximum(mechanism):
+    rng = np.random.default_rng(3)
+    codes = rng.binomial(mechanism.size - 1, 0.3, 900)[:, None]
+    drawn = report(codes, [mechanism], rng)
+    reports = Reports(drawn.sets, np.arange(len(drawn.counts)) % 3, drawn.counts, 3)
+    ((cells, stack),) = CellLikelihoods(reports, [mechanism]).stacks(2 * WORK, 1e6)
+    prior = np.full((3, mechanism.size), 0.5)
+    for weights in (None, prior):
+        joined = stack if weights is None else stack.with_prior(weights)
+        found = maximize_stacked(joined, np.full(3, 1e-9), start=np.full(prior.shape, 1.0 / mechanism.size))
+        for group in cells:
+            some = replace(reports, **_rows(reports, group), cells=1)
+            channel, counts = dense(some, [mechanism]), some.counts.astype(float)
+            x = found.x[group]
+            slopes, total = channel.T @ (counts / (channel @ x)), counts.sum()
+            if weights is not None:
+                slopes, total = slopes + weights[group] / x, total + weights[group].sum()
+            assert slopes.max() / total - 1.0 <= 1e-8
+            assert x.sum() == pytest.approx(1.0)
+
+
+def _rows(reports, group):
+    rows = np.flatnonzero(reports.cell == group)
+    sets = tuple(codes[rows] for codes in reports.sets)
+    return {"sets": sets, "cell": np.zeros(len(rows), dtype=int), "counts": reports.counts[rows]}
 
 
 def test_bayes_is_the_limit_of_equation_26():

@@ -6,11 +6,13 @@ import itertools
 from functools import cache
 
 import numpy as np
+import polars as pl
 import pytest
 from draws import generators
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import polyseme as ps
 from polyseme.kernel.errors import ImpossibleError, PolicyError
 from polyseme.kernel.randomness import SystemStream
 from polyseme.methods.bucketization import Grouping, bucketize, compose, dissimilar, distinct, largest_set
@@ -305,3 +307,31 @@ def test_too_many_sets_are_refused_with_a_way_out():
         compose(np.full(300, 5), circle, 4)
     assert "mbf" in str(caught.value)
     assert compose(np.full(300, 5), circle, 4, "mbf").suppressed == 0
+
+
+def test_evaluate_has_the_measures_of_the_paper() -> None:
+    """Equations 6 and 10 of the (l, e) paper: sums over records and over pairs, by hand."""
+    kinds = {"flu": "lung", "cold": "lung", "rash": "skin", "burn": "skin"}
+    ill = ["flu", "flu", "cold", "rash", "rash", "burn", "flu", "burn"]
+    table = pl.DataFrame({"age": list(range(len(ill))), "ill": ill})
+    policy = """
+attributes:
+  age: {role: quasi-identifier}
+  ill: {role: sensitive, distance: {tree: {all: {lung: [flu, cold], skin: [rash, burn]}}}}
+"""
+    for method, apart in (("{buckets: {l: 2, e: 1}}", 2.0), ("{anatomy: {l: 2}}", None)):
+        release = ps.anonymize(table, ps.Policy.loads(f"{policy}method: {method}\n"), seed=1, warn=lambda _: None)
+        found = ps.evaluate(release, table, of=["ill"]).to_dict()
+        groups: dict[int, list[str]] = {}
+        for row in release.to_polars().rows(named=True):
+            number = next(value for name, value in row.items() if name not in ("age", "ill"))
+            groups[number] = list(row["ill"])
+        losses, degrees = [], []
+        for held in groups.values():
+            shares = {value: held.count(value) / len(held) for value in held}
+            losses += [(1 - shares[v]) ** 2 + sum(s * s for u, s in shares.items() if u != v) for v in held]
+            pairs = [(a, b) for at, a in enumerate(held) for b in held[:at]]
+            degrees.append(sum(0 if a == b else 1 if kinds[a] == kinds[b] else 2 for a, b in pairs) / len(held))
+        assert found["information_loss"] == pytest.approx(sum(losses), abs=1e-9)
+        assert found["diversity_degree"] == pytest.approx(np.mean(degrees), abs=1e-9)
+        assert apart is None or all(degree == pytest.approx(apart / 2) for degree in degrees)

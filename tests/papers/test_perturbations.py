@@ -166,6 +166,7 @@ EXPLANATIONS = {
     "Numbers of records are too few and too small in a quick run.",
     "A large L is for the full run.",
     "Four attributes at a time are for the full run.",
+    "Seconds for one question, counting the sets included.",
     "The second chart has priors proportional to powers of the public shares.",
     "Computed again, the same.",
     "It needs the Adult table.",

@@ -31,7 +31,7 @@ OF_RELEASES = {
 }
 """Checks of a release that no policy names."""
 LINKAGE = {"linkage-prosecutor", "linkage-journalist", "linkage-marketer"}
-COUNTED = {"cells", "covered", "coverage", "level", "query_error"}
+COUNTED = {"cells", "covered", "coverage", "diversity_degree", "information_loss", "level", "query_error"}
 """Numbers beside the distances between two tables."""
 
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from math import inf, log
 from typing import Any
 
@@ -32,6 +33,9 @@ __all__ = ["LEAST_SHARE", "SET_LIMIT", "Design", "Trade", "heaviest_outside"]
 
 SET_LIMIT = 2_000_000
 """Largest number of valid sets that is ever listed: 80 MB for sets of five, chosen by judgment."""
+
+_FEW_VALUES = 256
+"""Values up to which a design keeps a matrix of them: half a megabyte."""
 
 LEAST_SHARE = 1e-100
 """A value that is rarer is never drawn, and its likelihoods run over what numbers hold."""
@@ -196,13 +200,24 @@ class Design(ABC):
         given = p * self.conditional_inclusion(codes)
         return given if p == 1.0 else given + (1.0 - p) * self.blind_inclusion()
 
+    def whole_inclusion(self, p: float) -> Floats:
+        """`inclusion_given` of all values; what does not depend on p is kept for few values."""
+        if self.size > _FEW_VALUES:
+            return self.inclusion_given(np.arange(self.size), p)
+        given = p * self._conditional
+        return given if p == 1.0 else given + (1.0 - p) * self.blind_inclusion()
+
+    @cached_property
+    def _conditional(self) -> Floats:
+        return self.conditional_inclusion(np.arange(self.size))
+
     def spectrum(self, p: float) -> Spectrum:
         """Rank and condition of the whole inclusion matrix, at a truth probability above 0."""
         if self.size > spectra.DENSE:
             note = f"rank and condition: not computed beyond {spectra.DENSE:,} values of this structure"
             return Spectrum(None, None, note=note)
         try:
-            matrix = self.inclusion_given(np.arange(self.size), p)
+            matrix = self.whole_inclusion(p)
         except ImpossibleError:
             return Spectrum(None, None, note="rank and condition: too many sets to go through")
         return spectra.dense_spectrum(matrix)

@@ -15,6 +15,7 @@ values are impossible.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from functools import cached_property
 from math import comb, inf, log
 
@@ -130,6 +131,10 @@ class SetDistribution(Design):
         return float(leads @ (shares * odds)) + max(blind, 0.0) * (1.0 - p) * float(shares[mode])
 
 
+_COUNTED = 1_500
+"""Values up to which triples are counted before they are listed: a third of a second."""
+
+
 def count_sets(structure: Structure, l: int) -> int:
     """How many sets of `l` pairwise compatible values there are, exactly."""
     if isinstance(structure, Graph):
@@ -205,6 +210,9 @@ def _walk(ring: Ring, l: int) -> Ints:
 
 def _cliques(graph: Graph, l: int) -> Ints:
     """All sets of `l` mutually compatible values, extending each partial set with larger values."""
+    for members, fewest in _fewest_cliques(graph, l):
+        if fewest > SET_LIMIT:
+            raise _too_many(f"at least {int(fewest):,} sets of {members} compatible values")
     rows = np.arange(graph.size, dtype=np.int64)[:, None]
     for _ in range(l - 1):
         pieces, total = [], 0
@@ -216,13 +224,34 @@ def _cliques(graph: Graph, l: int) -> Ints:
             parent, member = np.nonzero(fits)
             total += len(parent)
             if total > SET_LIMIT:
-                raise ImpossibleError(
-                    f"more than {SET_LIMIT:,} sets of compatible values: too many to list",
-                    "a larger d or a smaller l leaves fewer; a line, a circle or a tree needs no list",
-                )
+                raise _too_many(f"more than {SET_LIMIT:,} sets of compatible values")
             pieces.append(np.concatenate([block[parent], member[:, None]], axis=1))
         rows = np.concatenate(pieces) if pieces else np.empty((0, rows.shape[1] + 1), dtype=np.int64)
     return rows
+
+
+def _fewest_cliques(graph: Graph, l: int) -> Iterator[tuple[int, float]]:
+    """Of sets of 2, 3, ... l mutually compatible values, how many there are at least.
+
+    Pairs are counted, triples too where that is a quick product of matrices; from there on with n values
+
+        N(r + 1) >= N(r) (r^2 N(r) / N(r - 1) - n) / (r^2 - 1)        (Moon and Moser, 1962)
+    """
+    before, now = float(graph.size), float(np.count_nonzero(graph.compatible)) / 2.0
+    for members in range(2, l + 1):
+        yield members, now
+        if now <= 0.0:
+            return
+        more = max(now * (members**2 * now / before - graph.size) / (members**2 - 1.0), 0.0)
+        if members == 2 and more <= SET_LIMIT and graph.size <= _COUNTED:
+            pairs = graph.compatible.astype(np.float32)
+            more = float(np.sum((pairs @ pairs) * pairs, dtype=np.float64)) / 6.0
+        before, now = now, more
+
+
+def _too_many(what: str) -> ImpossibleError:
+    hint = "a larger d or a smaller l leaves fewer; a line, a circle or a tree needs no list"
+    return ImpossibleError(f"{what}: too many to list (limit {SET_LIMIT:,})", hint)
 
 
 def compatible_sets(structure: Structure, sets: Ints) -> Bools:
@@ -255,6 +284,10 @@ def compatibility(structure: Structure) -> Bools:
     return together
 
 
+_KEPT = 1 << 16
+"""Members of all sets up to which a design keeps its list of them: half a megabyte."""
+
+
 class MaximumEntropy(SetDistribution):
     """A distribution over valid sets in the shape of a product of weights."""
 
@@ -281,7 +314,15 @@ class MaximumEntropy(SetDistribution):
         return count_sets(self.structure, self.l)
 
     def sets(self) -> Ints:
-        return list_sets(self.structure, self.l)
+        return list_sets(self.structure, self.l) if self._some_sets is None else self._some_sets
+
+    @cached_property
+    def _some_sets(self) -> Ints | None:
+        if self.count() * self.l > _KEPT:
+            return None
+        found = list_sets(self.structure, self.l)
+        found.setflags(write=False)
+        return found
 
     def conditional_inclusion(self, codes: Ints) -> Floats:
         given: Floats = self.joint(codes) / self.inclusion()[codes][:, None]

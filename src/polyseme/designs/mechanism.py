@@ -13,6 +13,7 @@ where
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -109,6 +110,17 @@ class Mechanism:
 
     def channel(self) -> tuple[Ints, Floats]:
         """Every valid set and `P(R | v)` as a (F, sets) matrix; for small domains and tests."""
+        return self._few if self.lists(_FEW) else self._channel()
+
+    @cached_property
+    def _few(self) -> tuple[Ints, Floats]:
+        """The channel of a small mechanism, which is asked for again and again."""
+        sets, channel = self._channel()
+        sets.setflags(write=False)
+        channel.setflags(write=False)
+        return sets, channel
+
+    def _channel(self) -> tuple[Ints, Floats]:
         sets = self.design.sets()
         likelihood = self.design.likelihood(sets)
         channel = np.repeat((1.0 - self.p) * self.design.blind_likelihood(sets)[None, :], self.size, axis=0)
@@ -118,7 +130,14 @@ class Mechanism:
 
     def lists(self, numbers: int = _LISTED) -> bool:
         """Whether its channel has at most so many numbers."""
-        return self.design.has_at_most(numbers // self.size)
+        if numbers not in self._listed:
+            self._listed[numbers] = self.design.has_at_most(numbers // self.size)
+        return self._listed[numbers]
+
+    @cached_property
+    def _listed(self) -> dict[int, bool]:
+        """What `lists` has found before: to count sets takes a while."""
+        return {}
 
     def information(self, shares: Floats) -> Floats | None:
         """`sum_R P(R | v) P(R | u) / P(R)`: (F, F).

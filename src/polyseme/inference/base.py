@@ -66,9 +66,17 @@ class Reports:
 
     def within(self, cell: int) -> tuple[tuple[Ints, ...], Ints]:
         """The rows of one cell: (sets, counts)."""
-        order, bounds = self._sorted
-        rows = order[bounds[cell] : bounds[cell + 1]]
+        rows = self.rows(cell)
         return tuple(sets[rows] for sets in self.sets), self.counts[rows]
+
+    def rows(self, cell: int) -> Ints:
+        """The rows of one cell, ascending, as places."""
+        order, bounds = self._sorted
+        return order[bounds[cell] : bounds[cell + 1]]
+
+    def ordered(self) -> Ints:
+        """The places of all rows, cell by cell."""
+        return self._sorted[0]
 
     @cached_property
     def _sorted(self) -> tuple[Ints, Ints]:

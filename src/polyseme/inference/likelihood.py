@@ -34,12 +34,14 @@ if TYPE_CHECKING:
     from scipy import sparse
 
 __all__ = [
+    "STACKABLE",
     "CellLikelihoods",
     "ContainmentLikelihood",
     "Joined",
     "Likelihood",
     "RecordLikelihood",
     "SetLikelihood",
+    "Stacked",
     "TensorLikelihood",
     "likelihood_of",
 ]
@@ -180,12 +182,19 @@ class SetLikelihood(RecordLikelihood):
         """Made once: to make it takes longer than a product with few reports."""
         return self.matrix.T
 
+    @property
+    def entries(self) -> tuple[Ints, Floats]:
+        """Places and weights of the reports: (n, entries) each."""
+        rows = self.matrix.shape[0]
+        entries = self.matrix.nnz // rows if rows else 1
+        index = np.asarray(self.matrix.indices, dtype=np.int64).reshape(rows, entries)
+        return index, np.asarray(self.matrix.data, dtype=np.float64).reshape(rows, entries)
+
     @cached_property
     def _columns(self) -> tuple[Ints, Floats]:
-        """Places and weights of the reports, entry by entry, as information matrices use them."""
-        entries = self.matrix.nnz // max(self.matrix.shape[0], 1)
-        index = np.ascontiguousarray(self.matrix.indices.reshape(-1, entries).T, dtype=np.int64)
-        return index, np.ascontiguousarray(self.matrix.data.reshape(-1, entries).T)
+        """The same entry by entry, as information matrices use them."""
+        index, weight = self.entries
+        return np.ascontiguousarray(index.T, dtype=np.int64), np.ascontiguousarray(weight.T)
 
     def information(self, rows: Floats, thin: int = 1) -> Floats:
         width, entries = self.matrix.shape[1], self.matrix.shape[0] and self.matrix.nnz // self.matrix.shape[0]
@@ -223,6 +232,15 @@ class SetLikelihood(RecordLikelihood):
     def thinning(self, work: int) -> int:
         entries = self.matrix.nnz // max(self.matrix.shape[0], 1)
         return max(1, self.matrix.shape[0] * entries * (entries + 1) // 2 // work) | 1
+
+    def stacked(self, group: Ints, groups: int) -> Stacked:
+        """The rows as those of several groups: `group` of each, ascending."""
+        return Stacked(*self._columns, group, self.counts, groups, self.shape, self.margins)
+
+    def stacks(self, work: int) -> bool:
+        """Whether it can be fitted together with others: pairs of entries below `work`."""
+        rows, entries = self.matrix.shape[0], self.entries[0].shape[1]
+        return self.size <= STACKABLE and rows * (entries * (entries + 1) // 2) < work and self.records > 0.0
 
     def presence(self) -> Floats:
         from scipy import sparse
@@ -403,6 +421,170 @@ class ContainmentLikelihood(Likelihood):
         return full.reshape(self.size, self.size)
 
 
+_STACKED = 500_000
+"""Numbers in memory at a time (4 MB for each array) when the likelihoods of many groups are stacked."""
+
+
+@dataclass(frozen=True, eq=False)
+class Stacked:
+    """The likelihoods of several groups with the same table, in record form.
+
+    index    (entries, n): places in the extended table of a group; weight (entries, n) likewise
+    group    of each row, ascending: (n,); counts (n,)
+    groups   how many there are; shape of the table of each, margins as in `SetLikelihood`
+    weights  further records of known true value of each group, a Dirichlet prior: (groups, K); None without
+
+    Everything is done for all groups at once; no group has a matrix of its own to be made.
+    """
+
+    index: Ints
+    weight: Floats
+    group: Ints
+    counts: Floats
+    groups: int
+    shape: tuple[int, ...]
+    margins: tuple[bool, ...]
+    weights: Floats | None = None
+
+    @classmethod
+    def of(cls, likelihoods: Sequence[SetLikelihood]) -> Stacked:
+        """From likelihoods of the same attributes."""
+        first = likelihoods[0]
+        rows = np.array([len(likelihood.counts) for likelihood in likelihoods])
+        parts = [likelihood.entries for likelihood in likelihoods]
+        return cls(
+            np.ascontiguousarray(np.vstack([index for index, _ in parts]).T, dtype=np.int64),
+            np.ascontiguousarray(np.vstack([weight for _, weight in parts]).T),
+            np.repeat(np.arange(len(likelihoods)), rows),
+            np.concatenate([likelihood.counts for likelihood in likelihoods]),
+            len(likelihoods),
+            first.shape,
+            first.margins,
+        )
+
+    @property
+    def size(self) -> int:
+        """How many cells the table of a group has."""
+        return int(np.prod(self.shape))
+
+    @cached_property
+    def _extended(self) -> tuple[int, ...]:
+        return tuple(size + margin for size, margin in zip(self.shape, self.margins))
+
+    @cached_property
+    def _width(self) -> int:
+        return int(np.prod(self._extended))
+
+    @cached_property
+    def _places(self) -> Ints:
+        """Places in the extended tables of all groups together."""
+        return self.index + self.group * self._width
+
+    @cached_property
+    def records(self) -> Floats:
+        """The sum of the counts of each group, and of its further records: (groups,)."""
+        counted = np.bincount(self.group, weights=self.counts, minlength=self.groups)
+        return np.asarray(counted if self.weights is None else counted + self.weights.sum(axis=1), dtype=np.float64)
+
+    @cached_property
+    def shares(self) -> tuple[Floats, Floats | None]:
+        """The counts, and the further records, as shares of the records of their group."""
+        prior = None if self.weights is None else self.weights / self.records[:, None]
+        return self.counts / self.records[self.group], prior
+
+    def with_prior(self, weights: Floats) -> Stacked:
+        """The same reports with further records of known true value: (groups, K)."""
+        return replace(self, weights=weights)
+
+    def among(self, kept: Ints) -> Stacked:
+        """Some of the groups, ascending."""
+        if len(kept) == self.groups:
+            return self
+        number = np.full(self.groups, -1, dtype=np.int64)
+        number[kept] = np.arange(len(kept))
+        place = number[self.group]
+        rows = np.flatnonzero(place >= 0)
+        return replace(
+            self,
+            index=self.index[:, rows],
+            weight=self.weight[:, rows],
+            group=place[rows],
+            counts=self.counts[rows],
+            groups=len(kept),
+            weights=None if self.weights is None else self.weights[kept],
+        )
+
+    def blocks(self) -> Iterator[tuple[slice, Stacked]]:
+        """The groups in blocks that fit into memory with a matrix each, and where they stand."""
+        pairs = len(self.index) * (len(self.index) + 1) // 2
+        work = np.bincount(self.group, minlength=self.groups) * pairs + self._width**2
+        block = (np.cumsum(work) - work) // _STACKED
+        for number in np.unique(block):
+            kept = np.flatnonzero(block == number)
+            yield slice(int(kept[0]), int(kept[-1]) + 1), self.among(kept)
+
+    def product(self, x: Floats) -> Floats:
+        """`A x` for the tables of all groups: (groups, K) -> (n,)."""
+        tensor = x.reshape(-1, *self.shape)
+        for axis, margin in enumerate(self.margins, start=1):
+            if margin:
+                tensor = np.concatenate([tensor, tensor.sum(axis=axis, keepdims=True)], axis=axis)
+        flat, out = tensor.ravel(), np.zeros(len(self.counts))
+        for places, weight in zip(self._places, self.weight):
+            out += weight * flat[places]
+        return out
+
+    def pull(self, rows: Floats) -> Floats:
+        """`A^T rows` of each group: (n,) -> (groups, K)."""
+        flat = np.zeros(self.groups * self._width)
+        for places, weight in zip(self._places, self.weight):
+            flat += np.bincount(places, weights=weight * rows, minlength=len(flat))
+        return self._fold(flat.reshape(-1, *self._extended), 1).reshape(self.groups, -1)
+
+    def information(self, rows: Floats) -> Floats:
+        """`A^T diag(rows) A` of each group: (groups, K, K)."""
+        width = self._width
+        upper = np.zeros(self.groups * width * width)
+        for left in range(len(self.index)):
+            start, scaled = self._places[left] * width, self.weight[left] * rows
+            for right in range(left, len(self.index)):
+                flat = start + self.index[right]
+                upper += np.bincount(flat, weights=scaled * self.weight[right], minlength=len(upper))
+        square = upper.reshape(-1, width, width)
+        full = square + square.transpose(0, 2, 1)
+        full[:, np.arange(width), np.arange(width)] = square.diagonal(axis1=1, axis2=2)
+        tensor = self._fold(full.reshape(-1, *self._extended, *self._extended), 1)
+        return self._fold(tensor, 1 + len(self.shape)).reshape(self.groups, self.size, self.size)
+
+    def _fold(self, tensor: Floats, first: int) -> Floats:
+        """What fell on a margin belongs to every value of that axis."""
+        for axis, (size, margin) in enumerate(zip(self.shape, self.margins), start=first):
+            if margin:
+                values, rest = np.split(tensor, [size], axis=axis)
+                tensor = values + rest
+        return tensor
+
+    def presence(self) -> Floats:
+        """How many records of each group have a report that contains each combination: (groups, K)."""
+        flat = np.zeros(self.groups * self._width)
+        for places in self._places:
+            flat += np.bincount(places, weights=self.counts, minlength=len(flat))
+        extended = flat.reshape(-1, *self._extended)
+        return extended[(slice(None), *(slice(size) for size in self.shape))].reshape(self.groups, -1)
+
+    def summed(self, rows: Floats) -> Floats:
+        """Sums of numbers of the rows of each group: (n,) -> (groups,)."""
+        return np.asarray(np.bincount(self.group, weights=rows, minlength=self.groups), dtype=np.float64)
+
+    def values(self, x: Floats) -> Floats:
+        """The log-likelihood of the reports of each group, without the prior: (groups,)."""
+        with np.errstate(divide="ignore"):
+            logs = np.log(self.product(x))
+        return self.summed(np.where(self.counts > 0, self.counts * np.where(self.counts > 0, logs, 0.0), 0.0))
+
+
+STACKABLE = 100
+"""Cells of a table up to which groups are fitted together: beyond, a factorization takes as long as all else."""
 _KEPT = 10_000_000
 """Entries of all likelihoods together that are kept in memory: 320 MB at 32 bytes an entry (its place and its weight,
 once in rows and once in columns). Chosen by judgment; a larger table has its likelihoods made again each time."""
@@ -416,6 +598,7 @@ class CellLikelihoods:
         self.mechanisms = mechanisms
         entries = len(reports.counts) * float(np.prod([item.l + (item.p < 1.0) for item in mechanisms]))
         self._kept: dict[int, RecordLikelihood] | None = {} if entries <= _KEPT else None
+        self._stacks: list[tuple[Ints, Stacked]] | None = None
 
     def __len__(self) -> int:
         return self.reports.cells
@@ -429,6 +612,39 @@ class CellLikelihoods:
         if cell not in self._kept:
             self._kept[cell] = self._made(cell)
         return self._kept[cell]
+
+    def stacks(self, work: int, records: float) -> list[tuple[Ints, Stacked]]:
+        """Small groups in record form, whose likelihoods go together: which cells, and their stack.
+
+        work     pairs of entries that a group may have; records it may have
+        """
+        if self._stacks is None:
+            self._stacks = self._stacked(work, records)
+        return self._stacks
+
+    def _stacked(self, work: int, records: float) -> list[tuple[Ints, Stacked]]:
+        size = int(np.prod(shape_of(self.mechanisms)))
+        entries = int(np.prod([item.l + (item.p < 1.0) for item in self.mechanisms]))
+        rows = np.bincount(self.reports.cell, minlength=self.reports.cells)
+        held = np.bincount(self.reports.cell, weights=self.reports.counts, minlength=self.reports.cells)
+        small = (rows * (entries * (entries + 1) // 2) < work) & (held > 0) & (held < records)
+        cells = np.flatnonzero(small) if size <= STACKABLE else np.zeros(0, dtype=np.int64)
+        if len(self.mechanisms) > 1:
+            found = [(cell, self[cell]) for cell in cells.tolist()]
+            sparse_ones = [(cell, item) for cell, item in found if isinstance(item, SetLikelihood)]
+            if len(sparse_ones) < 2:
+                return []
+            return [(np.array([cell for cell, _ in sparse_ones]), Stacked.of([item for _, item in sparse_ones]))]
+        return [self._stack(cells)] if len(cells) > 1 else []
+
+    def _stack(self, cells: Ints) -> tuple[Ints, Stacked]:
+        """The groups of one attribute, in one go."""
+        number = np.full(self.reports.cells, -1, dtype=np.int64)
+        number[cells] = np.arange(len(cells))
+        rows = self.reports.ordered()
+        rows = rows[number[self.reports.cell[rows]] >= 0]
+        made = SetLikelihood.of([sets[rows] for sets in self.reports.sets], self.reports.counts[rows], self.mechanisms)
+        return cells, made.stacked(number[self.reports.cell[rows]], len(cells))
 
     def _made(self, cell: int) -> RecordLikelihood:
         sets, counts = self.reports.within(cell)

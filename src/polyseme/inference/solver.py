@@ -22,22 +22,29 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from polyseme.inference.likelihood import Likelihood
-from polyseme.kernel.arrays import Bools, Floats
+from polyseme.inference.likelihood import Likelihood, Stacked
+from polyseme.kernel.arrays import Bools, Floats, Ints
 from polyseme.kernel.work import check_cancelled
 
 __all__ = [
     "GAP",
+    "MANY_RECORDS",
     "MATRIX_CELLS",
     "STILL",
+    "WORK",
     "Solution",
+    "Solutions",
     "expectation_maximization",
     "fixed_point",
     "maximize",
+    "maximize_stacked",
     "nonnegative_minima",
     "nonnegative_minimum",
     "shared_out",
+    "stacked_shares",
+    "steps_of_expectation",
     "tolerance_for",
+    "tolerances_for",
 ]
 
 _STEPS = 3_000
@@ -77,9 +84,13 @@ _FINEST = 1e-11
 """A gap below this cannot be computed: slopes are sums with a relative error of about 1e-13."""
 MATRIX_CELLS = 1_200
 """Most cells for which a matrix of all pairs is formed: 12 MB, factored in 34 milliseconds. A judgment."""
-_WORK = 300_000
+WORK = 300_000
 """Operations for a first look at the curvature, about a millisecond: far from the maximum a sample of the reports is
 enough. Chosen by judgment; it changes the time of the search, never its end."""
+MANY_RECORDS = 300_000
+"""Records from which on a linear estimate is near enough to the maximum to be worth its time; a judgment."""
+_LOOKS = 4
+"""Steps after which it is asked whether a table will do."""
 _NEAR = 0.005
 """Gap below which all reports are looked at."""
 _SLOW = 0.3
@@ -98,6 +109,9 @@ _ENOUGH = 0.01
 """Share of the promised decrease that a step has to bring (Armijo's rule). A judgment."""
 _SIGN = 1e-12
 """Slack, as a share of the largest right-hand side, that does not count as having the wrong sign."""
+_EXACT = 1e-12
+"""What the equations of a solution may be off by, as a share of the largest right-hand side, before they are solved
+from the matrix again."""
 _PATIENCE = 3
 """How often all entries change sides without their number getting smaller, before only one does. A judgment."""
 _PIVOTS = 50
@@ -117,6 +131,11 @@ class Solution:
 def tolerance_for(records: float) -> float:
     """A gap small for each record and, with many records, small for all of them together."""
     return float(max(min(GAP, _TOGETHER / max(records, 1.0)), _FINEST))
+
+
+def tolerances_for(records: Floats) -> Floats:
+    """The same for each of several groups."""
+    return np.maximum(np.minimum(GAP, _TOGETHER / np.maximum(records, 1.0)), _FINEST)
 
 
 def _inside(start: Floats) -> Floats:
@@ -158,14 +177,23 @@ def expectation_maximization(
     return Solution(x, gap, limit)
 
 
-def maximize(likelihood: Likelihood, tolerance: float = GAP, limit: int = 200, start: Floats | None = None) -> Solution:
-    """The table of largest likelihood, to a gap of `tolerance` or the best after `limit` steps."""
+def maximize(
+    likelihood: Likelihood,
+    tolerance: float = GAP,
+    limit: int = 200,
+    start: Floats | None = None,
+    enough: Callable[[Floats], bool] | None = None,
+) -> Solution:
+    """The table of largest likelihood, to a gap of `tolerance` or the best after `limit` steps.
+
+    enough  asked now and then, for tables without a matrix: whether the present one will do
+    """
     if likelihood.records <= 0.0:
         return Solution(np.full(likelihood.size, 1.0 / likelihood.size), 0.0, 0)
     if likelihood.size > MATRIX_CELLS:
-        return _extrapolated(likelihood, max(tolerance, GAP), 50 * limit, start)
+        return _extrapolated(likelihood, max(tolerance, GAP), 50 * limit, start, enough)
     share = likelihood.counts / likelihood.records
-    thin, before = likelihood.thinning(_WORK), np.inf
+    thin, before = likelihood.thinning(WORK), np.inf
     if start is None:
         x = np.full(likelihood.size, 1.0 / likelihood.size)
         for _ in range(4):
@@ -189,6 +217,113 @@ def maximize(likelihood: Likelihood, tolerance: float = GAP, limit: int = 200, s
         before = gap
         x = _newton(likelihood, share, x, f, slopes, thin)
     return best
+
+
+@dataclass(frozen=True, eq=False)
+class Solutions:
+    """The same of several groups: x (groups, K), gap (groups,)."""
+
+    x: Floats
+    gap: Floats
+
+
+def maximize_stacked(stack: Stacked, tolerance: Floats, limit: int = 200, start: Floats | None = None) -> Solutions:
+    """`maximize` for many small groups at once, step by step the same.
+
+    tolerance  of each group: (groups,); start (groups, K)
+    """
+    solved = [
+        _maximized(block, tolerance[at], limit, None if start is None else start[at]) for at, block in stack.blocks()
+    ]
+    if not solved:
+        return Solutions(np.zeros((0, stack.size)), np.zeros(0))
+    return Solutions(np.concatenate([each.x for each in solved]), np.concatenate([each.gap for each in solved]))
+
+
+def _maximized(stack: Stacked, tolerance: Floats, limit: int, start: Floats | None) -> Solutions:
+    if start is None:
+        x = np.full((stack.groups, stack.size), 1.0 / stack.size)
+        for _ in range(4):
+            x = _each_normalized(x * _stacked_slopes(stack, x)[1])
+    else:
+        x = (1.0 - _PULLED_IN) * start + _PULLED_IN / stack.size
+    best, gaps, open_groups = x.copy(), np.full(stack.groups, np.inf), np.arange(stack.groups)
+    for _ in range(limit):
+        check_cancelled()
+        f, slopes = _stacked_slopes(stack, x)
+        gap = np.maximum(slopes.max(axis=1) - 1.0, 0.0)
+        better = gap < gaps[open_groups]
+        gaps[open_groups[better]], best[open_groups[better]] = gap[better], x[better]
+        left = np.flatnonzero(gap > tolerance[open_groups])
+        if not left.size:
+            break
+        if left.size < len(open_groups):
+            stack, open_groups, x, slopes = stack.among(left), open_groups[left], x[left], slopes[left]
+            f = stack.product(x)
+        x = _stacked_newton(stack, x, f, slopes)
+    return Solutions(best, gaps)
+
+
+def _stacked_slopes(stack: Stacked, x: Floats) -> tuple[Floats, Floats]:
+    share, prior = stack.shares
+    f = stack.product(x)
+    slopes = stack.pull(_ratio(share, f))
+    return f, slopes if prior is None else slopes + _ratio(prior, x)
+
+
+def _stacked_newton(stack: Stacked, x: Floats, f: Floats, slopes: Floats) -> Floats:
+    """A step of `_newton` in each group."""
+    share, prior = stack.shares
+    matrix, places = stack.information(_ratio(_ratio(share, f), f)), np.arange(stack.size)
+    if prior is not None:
+        matrix[:, places, places] += _ratio(_ratio(prior, x), x)
+    matrix[:, places, places] += _DAMPING * np.maximum(matrix.diagonal(axis1=1, axis2=2).max(axis=1), 1.0)[:, None]
+    linear = np.matmul(matrix, x[..., None])[..., 0] + slopes - 1.0
+    step = nonnegative_minima(matrix, linear[:, None], (x > _AT_ZERO) | (slopes > 1.0))[:, 0] - x
+    moved = stack.product(step)
+    here, decrease = _stacked_objective(stack, f, x), ((1.0 - slopes) * step).sum(axis=1)
+    rounding = _ROUNDING * np.maximum(1.0, np.abs(here))
+    out, waiting, length = _each_normalized(x * slopes), decrease < 0.0, 1.0
+    while length > _SHORTEST and waiting.any():
+        there = _stacked_objective(stack, f + length * moved, x + length * step)
+        good = waiting & (there <= here + _ENOUGH * length * decrease + rounding)
+        out[good] = _each_normalized(np.maximum(x[good] + length * step[good], 0.0))
+        waiting &= ~good
+        length *= 0.5
+    return out
+
+
+def _stacked_objective(stack: Stacked, f: Floats, x: Floats) -> Floats:
+    """What a step lessens: minus the log-likelihood of a record, and the sum of the table."""
+    share, prior = stack.shares
+    out = x.sum(axis=1) - stack.summed(_weighed_logs(share, f))
+    return np.asarray(out if prior is None else out - _weighed_logs(prior, x).sum(axis=1), dtype=np.float64)
+
+
+def _weighed_logs(share: Floats, f: Floats) -> Floats:
+    """`share log f`: minus infinity where a share has no chance."""
+    possible = f > 0.0
+    logs = np.log(np.where(possible, f, 1.0))
+    return np.where(possible | (share <= 0.0), share * logs, -np.inf)
+
+
+def steps_of_expectation(stack: Stacked, steps: int) -> Floats:
+    """Some steps of `expectation_maximization` in each group: (groups, K)."""
+    x = np.full((stack.groups, stack.size), 1.0 / stack.size)
+    for _ in range(steps):
+        check_cancelled()
+        slopes = _stacked_slopes(stack, x)[1]
+        x = np.where(slopes.max(axis=1, keepdims=True) > 1.0, _each_normalized(x * slopes), x)
+    return x
+
+
+def stacked_shares(stack: Stacked, x: Floats) -> Floats:
+    """`shared_out` of each group: (groups, K) records."""
+    return x * stack.pull(_ratio(stack.counts, stack.product(x)))
+
+
+def _each_normalized(x: Floats) -> Floats:
+    return np.asarray(x / x.sum(axis=1, keepdims=True), dtype=np.float64)
 
 
 def _newton(likelihood: Likelihood, share: Floats, x: Floats, f: Floats, slopes: Floats, thin: int) -> Floats:
@@ -258,18 +393,118 @@ def nonnegative_minimum(matrix: Floats, linear: Floats, passive: Bools) -> Float
 
 
 def nonnegative_minima(matrix: Floats, linear: Floats, passive: Bools) -> Floats:
-    """`nonnegative_minimum` of many right-hand sides `linear` (n, size), all from one guess."""
-    rows, size = linear.shape
-    passives = np.broadcast_to(passive, (rows, size)).copy()
-    out, open_rows = np.zeros((rows, size)), np.arange(rows)
+    """`nonnegative_minimum` for stacked systems, each with a guess for all its sides.
+
+    matrix  (systems, K, K), linear (systems, n, K), passive (systems, K)
+    """
+    _, many, size = linear.shape
+    scale = _SIGN * np.maximum(np.abs(linear).max(axis=(1, 2), initial=0.0), 1e-300)
+    if many > 1:
+        return _exchanged(matrix, linear, passive, scale)
+    masked = np.where(passive[:, :, None] & passive[:, None, :], matrix, 0.0)
+    masked[:, np.arange(size), np.arange(size)] = np.where(passive, matrix.diagonal(axis1=1, axis2=2), 1.0)
+    sides = linear[:, 0]
+    y = np.linalg.solve(masked, np.where(passive, sides, 0.0)[..., None])[..., 0]
+    wrong = np.where(passive, y < 0.0, _times(matrix, np.arange(len(y)), y) - sides < -scale[:, None])
+    out, rows = np.maximum(y, 0.0), np.flatnonzero(wrong.any(axis=1))
+    if rows.size:
+        out[rows] = _pivoted(matrix, rows, sides[rows], scale[rows], passive[rows], wrong[rows])
+    return out[:, None]
+
+
+def _exchanged(matrix: Floats, linear: Floats, passive: Bools, scale: Floats) -> Floats:
+    """Block pivoting of many right-hand sides by the entries that leave the guess.
+
+    With the entries of the guess solved for, `z = q + A w`: z are their values and the slacks of the others, w the
+    slacks of the former and the values of the latter, all zero at first. When the entries D change sides, their z is
+    zero and their w is t, so that `A_DD t = -q_D` and `z = q + A_.D t`: a system of a few entries, and no other.
+    """
+    systems, many, size = linear.shape
+    both = passive[:, :, None] & passive[:, None, :]
+    masked = np.where(both, matrix, 0.0)
+    masked[:, np.arange(size), np.arange(size)] = np.where(passive, matrix.diagonal(axis1=1, axis2=2), 1.0)
+    inverse = np.where(both, np.linalg.inv(masked), 0.0)
+    across = inverse @ matrix
+    mine, theirs = passive[:, :, None], passive[:, None, :]
+    exchange = np.where(
+        mine, np.where(theirs, inverse, -across), np.where(theirs, across.transpose(0, 2, 1), matrix - matrix @ across)
+    ).transpose(0, 2, 1)
+    y = linear @ inverse
+    q = np.where(passive[:, None], y, y @ matrix - linear).reshape(-1, size)
+    own = np.repeat(np.arange(systems), many)
+    guess = passive[own]
+    values, inside, reached = _exchanges(np.ascontiguousarray(exchange), own, q, guess, scale[own])
+    y = np.where(inside, np.maximum(values, 0.0), 0.0)
+    # What rounding has spoiled is solved from the matrix itself.
+    slack = (y.reshape(linear.shape) @ matrix - linear).reshape(-1, size)
+    off = np.where(inside, np.abs(slack), np.maximum(-slack - scale[own, None], 0.0)).max(axis=1)
+    again = np.flatnonzero(~(reached & (off <= _EXACT * np.maximum(scale[own] / _SIGN, 1e-300))))
+    if again.size:
+        first = np.zeros((len(again), size), dtype=np.bool_)
+        y[again] = _pivoted(matrix, own[again], linear.reshape(-1, size)[again], scale[own[again]], guess[again], first)
+    return y.reshape(linear.shape)
+
+
+def _exchanges(exchange: Floats, own: Ints, q: Floats, guess: Bools, scale: Floats) -> tuple[Floats, Bools, Bools]:
+    """The values, which are not zero, and whether all have the right sign: (rows,).
+
+    exchange  the transposed A of each system
+    """
+    rows, size = q.shape
+    values, moved, open_rows = q.copy(), np.zeros(q.shape, dtype=np.bool_), np.arange(rows)
     fewest, patience = np.full(rows, size + 1), np.full(rows, _PATIENCE)
-    scale = _SIGN * max(float(np.abs(linear).max(initial=0.0)), 1e-300)
     for _ in range(_PIVOTS + 3 * size):
-        inside = passives[open_rows]
-        systems = np.where(inside[:, :, None] & inside[:, None, :], matrix, 0.0)
-        systems[:, np.arange(size), np.arange(size)] = np.where(inside, matrix.diagonal(), 1.0)
-        y = np.linalg.solve(systems, np.where(inside, linear[open_rows], 0.0)[..., None])[..., 0]
-        wrong = np.where(inside, y < 0.0, y @ matrix - linear[open_rows] < -scale)
+        here = moved[open_rows]
+        z = _after(exchange, own[open_rows], q[open_rows], here)
+        values[open_rows] = z
+        wrong = z < np.where(here ^ guess[open_rows], 0.0, -scale[open_rows, None])
+        number = wrong.sum(axis=1)
+        better = number < fewest[open_rows]
+        fewest[open_rows] = np.where(better, number, fewest[open_rows])
+        patience[open_rows] = np.where(better, _PATIENCE, patience[open_rows] - 1)
+        last = np.arange(size) == size - 1 - np.argmax(wrong[:, ::-1], axis=1)[:, None]
+        moved[open_rows] ^= wrong & (last | (patience[open_rows] >= 0)[:, None])
+        open_rows = open_rows[number > 0]
+        if not len(open_rows):
+            break
+    reached = np.asarray(np.isfinite(values).all(axis=1), dtype=np.bool_)
+    reached[open_rows] = False
+    return values, moved ^ guess, reached
+
+
+def _after(exchange: Floats, own: Ints, q: Floats, moved: Bools) -> Floats:
+    """What the entries become when some of them have changed sides."""
+    out, many = q.copy(), moved.sum(axis=1)
+    for count in np.unique(many[many > 0]):
+        rows = np.flatnonzero(many == count)
+        places = np.nonzero(moved[rows])[1].reshape(-1, count)
+        columns = exchange[own[rows, None], places]
+        side, at = -q[rows[:, None], places], np.arange(len(rows))[:, None]
+        if count == 1:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                entered = side / columns[at, 0, places]
+        else:
+            system = columns[at[..., None], np.arange(count)[None, :, None], places[:, None, :]]
+            try:
+                entered = np.linalg.solve(system.transpose(0, 2, 1), side[..., None])[..., 0]
+            except np.linalg.LinAlgError:
+                entered = np.full(side.shape, np.nan)
+        out[rows] = q[rows] + np.matmul(entered[:, None, :], columns)[:, 0]
+        out[rows[:, None], places] = entered
+    return out
+
+
+def _pivoted(matrix: Floats, own: Ints, linear: Floats, scale: Floats, passive: Bools, wrong: Bools) -> Floats:
+    """Block pivoting of single systems from entries of the wrong sign; `own` names matrices."""
+    rows, size = linear.shape
+    out, open_rows, passive = np.zeros((rows, size)), np.arange(rows), passive.copy()
+    fewest, patience = np.where(wrong.any(axis=1), wrong.sum(axis=1), size + 1), np.full(rows, _PATIENCE)
+    passive ^= wrong
+    for _ in range(_PIVOTS + 3 * size):
+        inside, here = passive[open_rows], linear[open_rows]
+        y = _solved(matrix, own[open_rows], here, inside)
+        slack = _times(matrix, own[open_rows], y) - here
+        wrong = np.where(inside, y < 0.0, slack < -scale[open_rows, None])
         number = wrong.sum(axis=1)
         out[open_rows] = np.maximum(y, 0.0)
         better = number < fewest[open_rows]
@@ -277,14 +512,42 @@ def nonnegative_minima(matrix: Floats, linear: Floats, passive: Bools) -> Floats
         patience[open_rows] = np.where(better, _PATIENCE, patience[open_rows] - 1)
         # As in the single case: only the last one changes sides where changing all of them goes round in circles.
         last = np.arange(size) == size - 1 - np.argmax(wrong[:, ::-1], axis=1)[:, None]
-        passives[open_rows] ^= wrong & (last | (patience[open_rows] >= 0)[:, None])
+        passive[open_rows] ^= wrong & (last | (patience[open_rows] >= 0)[:, None])
         open_rows = open_rows[number > 0]
         if not len(open_rows):
             break
     return out
 
 
-def _extrapolated(likelihood: Likelihood, tolerance: float, limit: int, start: Floats | None) -> Solution:
+def _times(matrix: Floats, own: Ints, y: Floats) -> Floats:
+    """Each row times the symmetric matrix of its system: `own`, ascending."""
+    if len(own) < 2 * len(matrix):
+        return np.asarray(np.matmul(y[:, None, :], matrix[own])[:, 0], dtype=np.float64)
+    starts = np.searchsorted(own, np.arange(len(matrix)))
+    place, dense = np.arange(len(own)) - starts[own], np.zeros((len(matrix), int(np.bincount(own).max()), y.shape[1]))
+    dense[own, place] = y
+    return np.asarray((dense @ matrix)[own, place], dtype=np.float64)
+
+
+def _solved(matrix: Floats, own: Ints, linear: Floats, inside: Bools) -> Floats:
+    """The solutions of systems of the entries inside only; systems of one size go together."""
+    out, sizes = np.zeros_like(linear), inside.sum(axis=1)
+    for size in np.unique(sizes[sizes > 0]):
+        rows = np.flatnonzero(sizes == size)
+        places = np.nonzero(inside[rows])[1].reshape(-1, size)
+        system = matrix[own[rows, None, None], places[:, :, None], places[:, None, :]]
+        side = linear[rows[:, None], places]
+        out[rows[:, None], places] = np.linalg.solve(system, side[..., None])[..., 0]
+    return out
+
+
+def _extrapolated(
+    likelihood: Likelihood,
+    tolerance: float,
+    limit: int,
+    start: Floats | None,
+    enough: Callable[[Floats], bool] | None = None,
+) -> Solution:
     """Expectation-maximization with squared extrapolation, or the plain step if that is better."""
     share = likelihood.counts / likelihood.records
     x = np.full(likelihood.size, 1.0 / likelihood.size) if start is None else _inside(start)
@@ -298,6 +561,8 @@ def _extrapolated(likelihood: Likelihood, tolerance: float, limit: int, start: F
             best = Solution(x, gap, step)
         if gap <= tolerance:
             return best
+        if enough is not None and step % _LOOKS == 0 and enough(x):
+            return Solution(x, gap, step)
         first = x * slopes
         first /= first.sum()
         _, again = _slopes(likelihood, share, first)

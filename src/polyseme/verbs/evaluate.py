@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Never
 
 from polyseme.inference.base import EstimateOptions, Estimator, Nonnegative, Population, refuse_unknown
+from polyseme.inference.questions.classes import group_counts
 from polyseme.inference.questions.counts import asks_members
 from polyseme.inference.questions.question import has_domain, of_whole_table
 from polyseme.inference.sets.estimate import Estimate
@@ -14,11 +15,19 @@ from polyseme.kernel.arrays import Floats
 from polyseme.kernel.errors import Problem, QuestionError
 from polyseme.kernel.work import tracked, verb
 from polyseme.publishing.inputs import compared_with, names_given, release_given
-from polyseme.release import Manifest, Release
+from polyseme.release import Grouped, Manifest, Release
 from polyseme.release.release import SetCounts
 from polyseme.results.table import Target
 from polyseme.results.verification import Evaluation
-from polyseme.scrutiny.metrics import as_grid, compare, covered, learning, query_error
+from polyseme.scrutiny.metrics import (
+    as_grid,
+    compare,
+    covered,
+    diversity_degrees,
+    information_losses,
+    learning,
+    query_error,
+)
 from polyseme.scrutiny.metrics.truth import Truth
 from polyseme.semantics.distances.line import LineDistance
 from polyseme.tables.io.source import TableOptions
@@ -77,12 +86,25 @@ def evaluate(
         boxes, guesses = as_grid(truth, estimated.by), as_grid(estimated.values, estimated.by)
         if boxes is not None and guesses is not None:
             tables[title]["query_error"] = query_error(boxes, guesses).mean
+        tables[title] |= _of_groups(opened, names)
         tables[title] |= covered(truth, *_limits(estimated), estimated.level)
         if learn:
             distance = opened.manifest[names[0]].attribute.distance if combined is None else None
             positions = distance.positions if isinstance(distance, LineDistance) else None
             learned[title] = learning(truth, estimated.values, estimated.by, positions)
     return Evaluation(tables, learned)
+
+
+def _of_groups(release: Release, names: Sequence[str]) -> dict[str, float]:
+    """The measures of the (l, e) paper, where values are published by group."""
+    item = release.manifest[names[0]] if len(names) == 1 else None
+    if not isinstance(item, Grouped):
+        return {}
+    counts, distance = group_counts(release, item), item.attribute.distance
+    found = {"information_loss": float(information_losses(counts).sum())}
+    return (
+        found if distance is None else found | {"diversity_degree": float(diversity_degrees(counts, distance).mean())}
+    )
 
 
 def _limits(estimated: Estimate) -> tuple[Floats, Floats]:

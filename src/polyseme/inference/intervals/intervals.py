@@ -45,23 +45,25 @@ that shows in equations that the direction must satisfy, and from then on each p
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from polyseme.inference.base import Fit, Population
 from polyseme.inference.solver import nonnegative_minima
-from polyseme.kernel.arrays import Bools, Floats
+from polyseme.kernel.arrays import Bools, Floats, Ints
 from polyseme.kernel.randomness import experiment
 
 __all__ = [
     "Errors",
-    "Path",
+    "Paths",
     "Quadratic",
     "boundary_errors",
     "holding",
     "intervals",
     "normal_quantile",
+    "on_support",
     "possible_sums",
     "presented",
     "project",
@@ -74,6 +76,8 @@ _CORNERS = 200
 """More turns than a path has ever needed: only ends a loop that rounding keeps alive."""
 _RIDGE = 1e-10
 """Ridge, as a share of the largest information, that keeps the matrix invertible: it changes no shown digit."""
+_AT_ONCE = 100_000
+"""Numbers of a kind that are followed at a time: some dozens of arrays of 1 MB."""
 _NO_GAIN = 1e-14
 """Relative gain of a sum below which it does not respond, but for rounding."""
 _DIGITS = 1e-7
@@ -93,21 +97,16 @@ class Quadratic:
     information: Floats
     score: Floats
 
-    def path(self) -> Path:
+    def path(self) -> Paths:
         """The problem with what all sums share."""
-        ridge = _RIDGE * max(float(self.information.diagonal().max(initial=0.0)), 1e-200)
-        matrix = self.information + ridge * np.eye(len(self.x))
-        free = self.x > 0.0
-        inverse = np.zeros_like(matrix)
-        inverse[np.ix_(free, free)] = np.linalg.inv(matrix[np.ix_(free, free)])
-        across = inverse @ matrix
-        sums = inverse.sum(axis=0), across.sum(axis=0)
-        return Path(self.x, np.minimum(self.score, 0.0), matrix, inverse, across, matrix @ across, sums, free, ridge)
+        return Paths.of([self])
 
 
 @dataclass(frozen=True, eq=False)
-class Path:
-    """The way of the constrained minimizer as one sum of cells is pushed up or down.
+class Paths:
+    """The ways of constrained minimizers of several tables as sums of cells are pushed up.
+
+    All tables have the same number of cells k: (g, k) or (g, k, k) each.
 
     inverse  K: of the matrix M on the cells that are free at first, zero elsewhere
     across   K M; twice is M K M
@@ -122,151 +121,220 @@ class Path:
     twice: Floats
     sums: tuple[Floats, Floats]
     free: Bools
-    ridge: float
+    ridge: Floats
+
+    @classmethod
+    def of(cls, quadratics: Sequence[Quadratic]) -> Paths:
+        """Of tables with the same number of cells."""
+        x, score, matrix = (
+            np.array([getattr(each, name) for each in quadratics]) for name in ("x", "score", "information")
+        )
+        places, free = np.arange(x.shape[1]), x > 0.0
+        ridge = _RIDGE * np.maximum(matrix.diagonal(axis1=1, axis2=2).max(axis=1, initial=0.0), 1e-200)
+        matrix[:, places, places] += ridge[:, None]
+        inverse = on_support(matrix, free)
+        across = inverse @ matrix
+        sums = inverse.sum(axis=1), across.sum(axis=1)
+        return cls(x, np.minimum(score, 0.0), matrix, inverse, across, matrix @ across, sums, free, ridge)
 
     @property
-    def bounded(self) -> bool:
-        """Whether some cell lies on the boundary."""
-        return not bool(self.free.all())
+    def bounded(self) -> Bools:
+        """Whether some cell of each table lies on the boundary."""
+        return np.asarray(~self.free.all(axis=1), dtype=np.bool_)
 
     def reach(self, contrast: Floats, loss: float) -> tuple[float, Floats]:
-        """How far `contrast . x` can rise before the profile loses `loss`, and the table there."""
-        state = _State(self, contrast)
-        for _ in range(_CORNERS):
-            done = state.advance(loss)
-            if done:
-                break
-        return state.risen, np.maximum(self.x + state.change, 0.0)
+        """How far `contrast . x` can rise in the first table at this loss, and the table there."""
+        risen, there = self.reaches(np.zeros(1, dtype=np.int64), contrast[None], np.array([loss]))
+        return float(risen[0]), there[0]
+
+    def reaches(self, own: Ints, contrasts: Floats, loss: Floats) -> tuple[Floats, Floats]:
+        """The same of many sums: `own` is the table of each, (t,), contrasts are (t, k), loss (t,)."""
+        risen, there = np.zeros(len(own)), np.zeros(contrasts.shape)
+        step = max(1, _AT_ONCE // max(contrasts.shape[1], 1))
+        for start in range(0, len(own), step):
+            part = slice(start, start + step)
+            states = _States(self, own[part], contrasts[part], loss[part])
+            risen[part], there[part] = states.followed()
+        return risen, there
 
 
-class _State:
-    """Where the path is: the free cells and the table so far.
+def on_support(matrix: Floats, free: Bools) -> Floats:
+    """The inverses of stacked matrices on the cells that are free, zero elsewhere."""
+    places, both = np.arange(free.shape[1]), free[:, :, None] & free[:, None, :]
+    masked = np.where(both, matrix, 0.0)
+    masked[:, places, places] = np.where(free, matrix.diagonal(axis1=1, axis2=2), 1.0)
+    return np.where(both, np.linalg.inv(masked), 0.0)
+
+
+class _States:
+    """Where paths are: the free cells and the tables so far, one row for each path.
 
     The inverse on the free cells is `K + sum_i s_i v_i v_i'`, with one term for each cell that has reached zero or left
     it, so a corner costs no matrix. Kept up to date are its products with the contrast (`pull`) and with ones (`ones`),
-    and M times these (`pulled`, `summed`).
+    and M times these (`pulled`, `summed`). Paths that have ended are taken out.
     """
 
-    def __init__(self, path: Path, contrast: Floats) -> None:
-        self.path = path
-        self.contrast = contrast
-        self.free = path.free.copy()
-        self.change = np.zeros(len(path.x))
-        self.pressure = -path.score.copy()
-        self.multiplier = self.lost = self.risen = 0.0
-        places = np.flatnonzero(contrast)
-        self.terms: list[tuple[float, Floats, Floats]] = []
-        self.pull, self.pulled = contrast[places] @ path.inverse[places], contrast[places] @ path.across[places]
-        self.ones, self.summed = path.sums
-        self.exact = False
+    def __init__(self, paths: Paths, own: Ints, contrasts: Floats, loss: Floats) -> None:
+        self.paths = paths
+        self.risen, self.there = np.zeros(len(own)), np.empty(contrasts.shape)
+        self.row = np.arange(len(own))
+        self.own, self.contrast, self.loss = own, contrasts, loss
+        self.x, self.free, self.pressure = paths.x[own], paths.free[own], -paths.score[own]
+        self.change = np.zeros(contrasts.shape)
+        self.multiplier, self.lost, self.sum = np.zeros(len(own)), np.zeros(len(own)), np.zeros(len(own))
+        self.exact = np.zeros(len(own), dtype=np.bool_)
+        self.terms: list[tuple[Floats, Floats, Floats]] = []
+        self.pull, self.pulled = self._times(paths.inverse), self._times(paths.across)
+        self.ones, self.summed = paths.sums[0][own], paths.sums[1][own]
+
+    def _times(self, matrices: Floats) -> Floats:
+        """The contrasts times the matrices of their tables; most contrasts are single cells."""
+        out, used = np.empty(self.contrast.shape), self.contrast != 0.0
+        single = used.sum(axis=1) == 1
+        place = used[single].argmax(axis=1)
+        out[single] = self.contrast[single, place][:, None] * matrices[self.own[single], place]
+        for table in np.unique(self.own[~single]):
+            rows = np.flatnonzero(~single & (self.own == table))
+            out[rows] = self.contrast[rows] @ matrices[table]
+        return out
+
+    def followed(self) -> tuple[Floats, Floats]:
+        """How far each sum can rise within its loss, and the tables there."""
+        for _ in range(_CORNERS):
+            if not len(self.row):
+                break
+            self._advance()
+        self._end(np.ones(len(self.row), dtype=np.bool_))
+        return self.risen, self.there
+
+    def _end(self, done: Bools) -> None:
+        """Take out the paths that have ended."""
+        rows = self.row[done]
+        self.risen[rows], self.there[rows] = self.sum[done], np.maximum(self.x[done] + self.change[done], 0.0)
+        left = ~done
+        for name in _PER_PATH:
+            setattr(self, name, getattr(self, name)[left])
+        self.terms = [(sign[left], vector[left], product[left]) for sign, vector, product in self.terms]
 
     def _direction(self) -> tuple[Floats, Floats]:
-        """Change of the table per unit of the multiplier at a fixed total, and of the bound cells."""
-        total = float(self.ones.sum())
-        level = -float(self.pull.sum()) / total if total > 0.0 else 0.0
-        direction = np.where(self.free, self.pull + level * self.ones, 0.0)
-        rest = self.pulled + level * self.summed - self.contrast - level
-        size = float(np.abs(direction).sum())
-        off = max(float(np.abs(rest[self.free]).max(initial=0.0)), abs(float(direction.sum())) / max(size, 1e-300))
-        if not self.exact and not off <= _DIGITS * max(1.0, float(np.abs(self.contrast).max())):
-            self.exact = True
-            self._solve()
-            return self._direction()
+        """Change of the tables per unit of the multiplier at a fixed total, and of the bound cells."""
+        direction, rest = self._moves(slice(None))
+        size = np.abs(direction).sum(axis=1)
+        off = np.maximum(
+            np.where(self.free, np.abs(rest), 0.0).max(axis=1, initial=0.0),
+            np.abs(direction.sum(axis=1)) / np.maximum(size, 1e-300),
+        )
+        fine = off <= _DIGITS * np.maximum(1.0, np.abs(self.contrast).max(axis=1, initial=0.0))
+        again = np.flatnonzero(~self.exact & ~fine)
+        if again.size:
+            self.exact[again] = True
+            self._solve(again)
+            direction[again], rest[again] = self._moves(again)
         return direction, np.where(self.free, 0.0, rest)
 
-    def _solve(self) -> None:
+    def _moves(self, rows: Ints | slice) -> tuple[Floats, Floats]:
+        total = self.ones[rows].sum(axis=1)
+        level = np.divide(-self.pull[rows].sum(axis=1), total, out=np.zeros_like(total), where=total > 0.0)[:, None]
+        direction = np.where(self.free[rows], self.pull[rows] + level * self.ones[rows], 0.0)
+        return direction, self.pulled[rows] + level * self.summed[rows] - self.contrast[rows] - level
+
+    def _solve(self, rows: Ints) -> None:
         """The products with the inverse on the free cells, from the matrix itself."""
-        free, matrix = np.flatnonzero(self.free), self.path.matrix
-        self.pull, self.ones = np.zeros(len(matrix)), np.zeros(len(matrix))
-        if free.size:
-            sides = np.column_stack([self.contrast[free], np.ones(free.size)])
-            solved = np.linalg.solve(matrix[np.ix_(free, free)], sides)
-            self.pull[free], self.ones[free] = solved.T
-        self.pulled, self.summed = matrix @ self.pull, matrix @ self.ones
+        width = self.contrast.shape[1]
+        step, places = max(1, _AT_ONCE // width**2), np.arange(width)
+        for start in range(0, len(rows), step):
+            some = rows[start : start + step]
+            matrix, free = self.paths.matrix[self.own[some]], self.free[some]
+            masked = np.where(free[:, :, None] & free[:, None, :], matrix, 0.0)
+            masked[:, places, places] = np.where(free, matrix.diagonal(axis1=1, axis2=2), 1.0)
+            sides = np.stack([np.where(free, self.contrast[some], 0.0), free.astype(np.float64)], axis=2)
+            solved = np.linalg.solve(masked, sides)
+            times = matrix @ solved
+            self.pull[some], self.ones[some] = solved[..., 0], solved[..., 1]
+            self.pulled[some], self.summed[some] = times[..., 0], times[..., 1]
 
-    def advance(self, loss: float) -> bool:
-        """Follow one piece; true when the loss is used up or the sum cannot rise further."""
+    def _advance(self) -> None:
+        """Follow one piece of each path."""
         direction, push = self._direction()
-        gain = float(self.contrast @ direction)
+        gain = (self.contrast * direction).sum(axis=1)
         limit, corner, leaves = self._corner(direction, push)
-        scale = max(float(np.abs(self.contrast).max()), 1e-300)
-        if gain <= _NO_GAIN * scale * max(float(np.abs(self.pull).max(initial=0.0)), 1e-300):
-            # The sum does not respond: only a cell entering can help.
-            if corner < 0 or not leaves:
-                return True
-        else:
-            needed = np.sqrt(self.multiplier**2 + max(loss - self.lost, 0.0) / gain) - self.multiplier
-            if needed <= limit:
-                self.risen += gain * needed
-                self.change += needed * direction
-                return True
-        if corner < 0:
-            return True
-        self.change += limit * direction
-        self.pressure += limit * push
-        self.lost += gain * limit * (2.0 * self.multiplier + limit)
-        self.risen += gain * limit
-        self.multiplier += limit
-        if leaves:
-            self._release(corner)
-        else:
-            self._bind(corner)
-        return False
+        scale = np.maximum(np.abs(self.contrast).max(axis=1, initial=0.0), 1e-300)
+        stuck = gain <= _NO_GAIN * scale * np.maximum(np.abs(self.pull).max(axis=1, initial=0.0), 1e-300)
+        left = np.maximum(self.loss - self.lost, 0.0)
+        rest = np.divide(left, gain, out=np.zeros_like(gain), where=~stuck)
+        needed = np.sqrt(self.multiplier**2 + rest) - self.multiplier
+        last = ~stuck & (needed <= limit)
+        self.sum += np.where(last, gain * needed, 0.0)
+        self.change += np.where(last, needed, 0.0)[:, None] * direction
+        # Where a sum does not respond, only a cell entering can help.
+        done = last | (corner < 0) | (stuck & ~leaves)
+        on = ~done
+        if on.any():
+            ahead = np.where(on, limit, 0.0)
+            self.change += ahead[:, None] * direction
+            self.pressure += ahead[:, None] * push
+            self.lost += gain * ahead * (2.0 * self.multiplier + ahead)
+            self.sum += gain * ahead
+            self.multiplier += ahead
+        self._end(done)
+        if len(self.row):
+            self._turn(corner[on], leaves[on])
 
-    def _corner(self, direction: Floats, push: Floats) -> tuple[float, int, bool]:
-        """The nearest place where a free cell reaches zero or a bound one leaves it."""
-        best, corner, leaves = np.inf, -1, False
-        falling = np.flatnonzero(self.free & (direction < 0.0))
-        if falling.size:
-            room = (self.path.x[falling] + self.change[falling]) / -direction[falling]
-            place = int(room.argmin())
-            best, corner = max(float(room[place]), 0.0), int(falling[place])
-        easing = np.flatnonzero(~self.free & (push < 0.0))
-        if easing.size:
-            room = self.pressure[easing] / -push[easing]
-            place = int(room.argmin())
-            if room[place] < best:
-                best, corner, leaves = max(float(room[place]), 0.0), int(easing[place]), True
-        return best, corner, leaves
+    def _corner(self, direction: Floats, push: Floats) -> tuple[Floats, Ints, Bools]:
+        """Where a free cell reaches zero or a bound one leaves it first; -1 without one."""
+        rows = np.arange(len(self.row))
+        best, falling = _nearest(self.x + self.change, direction, self.free & (direction < 0.0), rows)
+        room, easing = _nearest(self.pressure, push, ~self.free & (push < 0.0), rows)
+        corner = np.where(np.isfinite(best), falling, -1)
+        best = np.maximum(best, 0.0)
+        leaves = room < best
+        return np.where(leaves, np.maximum(room, 0.0), best), np.where(leaves, easing, corner), leaves
 
-    def _bind(self, cell: int) -> None:
-        """Take a cell out of the inverse: `- K e (K e)' / (e' K e)`."""
-        self.free[cell] = False
-        self.change[cell] = -self.path.x[cell]
-        self.pressure[cell] = 0.0
-        if self.exact:
-            return self._solve()
-        column, times = self.path.inverse[:, cell].copy(), self.path.across[cell].copy()
-        for sign, vector, product in self.terms:
-            column += sign * vector[cell] * vector
-            times += sign * vector[cell] * product
-        return self._add(-1.0 / max(float(column[cell]), 1e-300), column, times)
+    def _turn(self, cell: Ints, leaves: Bools) -> None:
+        """Take cells out of the inverse or into it.
 
-    def _release(self, cell: int) -> None:
-        """Update the inverse for a released cell: `+ v v' / (m - e' M K M e)` with `v = K M e - e`.
-
-        `m` is the cell's own entry of M.
+        A cell that is bound changes it by `- K e (K e)' / (e' K e)`; one that is released by `+ v v' / (m - e' M K M
+        e)` with `v = K M e - e` and m the cell's own entry of M.
         """
-        self.free[cell] = True
-        self.pressure[cell] = 0.0
-        if self.exact:
-            return self._solve()
-        column, times = self.path.across[:, cell].copy(), self.path.twice[:, cell].copy()
+        rows, paths = np.arange(len(cell)), self.paths
+        self.free[rows, cell] = leaves
+        self.change[rows, cell] = np.where(leaves, self.change[rows, cell], -self.x[rows, cell])
+        self.pressure[rows, cell] = 0.0
+        exact = np.flatnonzero(self.exact)
+        if exact.size:
+            self._solve(exact)
+        freed = leaves[:, None]
+        column = np.where(freed, paths.across[self.own, :, cell], paths.inverse[self.own, :, cell])
+        times = np.where(freed, paths.twice[self.own, :, cell], paths.across[self.own, cell])
         for sign, vector, product in self.terms:
-            column += sign * product[cell] * vector
-            times += sign * product[cell] * product
-        rest = max(float(self.path.matrix[cell, cell] - times[cell]), self.path.ridge)
-        column[cell] -= 1.0
-        return self._add(1.0 / rest, column, times - self.path.matrix[:, cell])
+            factor = (sign * np.where(leaves, product[rows, cell], vector[rows, cell]))[:, None]
+            column += factor * vector
+            times += factor * product
+        rest = np.maximum(paths.matrix[self.own, cell, cell] - times[rows, cell], paths.ridge[self.own])
+        sign = np.where(leaves, 1.0 / rest, -1.0 / np.maximum(column[rows, cell], 1e-300))
+        column[rows, cell] -= leaves
+        times -= np.where(freed, paths.matrix[self.own, :, cell], 0.0)
+        sign[self.exact] = 0.0
+        self.terms.append((sign, column, times))
+        contrast, ones = sign * (column * self.contrast).sum(axis=1), sign * column.sum(axis=1)
+        self.pull += contrast[:, None] * column
+        self.pulled += contrast[:, None] * times
+        self.ones += ones[:, None] * column
+        self.summed += ones[:, None] * times
 
-    def _add(self, sign: float, vector: Floats, product: Floats) -> None:
-        """A further term of the inverse; `product` is M times its vector."""
-        self.terms.append((sign, vector, product))
-        contrast, ones = sign * float(vector @ self.contrast), sign * float(vector.sum())
-        self.pull = self.pull + contrast * vector
-        self.pulled = self.pulled + contrast * product
-        self.ones = self.ones + ones * vector
-        self.summed = self.summed + ones * product
+
+_PER_PATH = (
+    *("row", "own", "contrast", "loss", "x", "free", "pressure", "change", "multiplier", "lost", "sum", "exact"),
+    *("pull", "pulled", "ones", "summed"),
+)
+"""What each path has for itself."""
+
+
+def _nearest(room: Floats, speed: Floats, where: Bools, rows: Ints) -> tuple[Floats, Ints]:
+    """When the first of some entries has used up its room, and which; infinite without one."""
+    time = np.divide(room, -speed, out=np.full(room.shape, np.inf), where=where)
+    place = time.argmin(axis=1) if time.shape[1] else np.zeros(len(rows), dtype=np.int64)
+    return (time[rows, place] if time.shape[1] else np.full(len(rows), np.inf)), place
 
 
 _ROOM = 0.05
@@ -419,60 +487,79 @@ _SEED = 20_261_116
 
 @dataclass(frozen=True, eq=False)
 class Errors:
-    """Drawn errors of one group's table, one true table after the other: (draws, places) each."""
+    """Drawn errors of several tables for each true table: (tables, draws, places) each.
+
+    known  the tables that have them: no cell of the others is near zero
+    """
 
     draws: tuple[Floats, ...]
+    known: Ints
 
-    def reaches(self, contrasts: Floats, level: float) -> tuple[Floats, Floats]:
-        """How far the truth of each sum may lie below and above its estimate.
+    def reaches(self, contrasts: Floats | None, level: float) -> tuple[Floats, Floats]:
+        """How far the truth of each sum may lie below and above its estimate: (tables, k).
+
+        contrasts  (k, places), the same for all tables; None for every place by itself
 
         Normal quantiles on either side of the mean, each with the spread of its own side: errors are lopsided.
         """
-        sides = [_reaches(draws @ contrasts.T, level) for draws in self.draws]
+        sides = [_reaches(draws if contrasts is None else draws @ contrasts.T, level) for draws in self.draws]
         return np.max([below for below, _ in sides], axis=0), np.max([above for _, above in sides], axis=0)
 
 
 def _reaches(errors: Floats, level: float) -> tuple[Floats, Floats]:
-    mean, spread = errors.mean(axis=0), np.maximum(errors.std(axis=0), 1e-300)
+    mean, spread = errors.mean(axis=1), np.maximum(errors.std(axis=1), 1e-300)
     quantile = normal_quantile(level) * (1.0 + _SLACK * np.minimum(np.abs(mean) / spread, 1.0))
-    high, low = (np.sqrt(2.0 * np.mean(np.maximum(sign * (errors - mean), 0.0) ** 2, axis=0)) for sign in (1, -1))
+    beyond = errors - mean[:, None]
+    high, low = (np.sqrt(2.0 * np.mean(np.maximum(sign * beyond, 0.0) ** 2, axis=1)) for sign in (1, -1))
     return np.maximum(mean + quantile * high, 0.0), np.maximum(quantile * low - mean, 0.0)
 
 
-def boundary_errors(quadratic: Quadratic, population: Population, repeats: float) -> Errors | None:
-    """Errors of a fitted table; None when no cell is near zero or the table is too large."""
-    x, size = quadratic.x, len(quadratic.x)
+def boundary_errors(quadratics: Sequence[Quadratic], population: Population, repeats: Floats) -> Errors | None:
+    """Errors of fitted tables of the same number of places; None when none has any.
+
+    repeats  of each table
+    """
+    size = len(quadratics[0].x)
     draws = int(min(_DRAWS, _WORK / max(size, 1) ** 3))
     if draws < _FEWEST:
         return None
-    ridge = _RIDGE * float(quadratic.information.diagonal().max(initial=0.0))
-    matrix = quadratic.information + ridge * np.eye(size)
-    support = x > 0.0
-    variance = np.zeros(size)
-    variance[support] = np.linalg.inv(matrix[np.ix_(support, support)]).diagonal()
-    drawn = repeats * x if population == "finite" else 0.0
+    x, scores, matrix = (
+        np.array([getattr(each, name) for each in quadratics]) for name in ("x", "score", "information")
+    )
+    places, support = np.arange(size), x > 0.0
+    ridge = _RIDGE * matrix.diagonal(axis1=1, axis2=2).max(axis=1, initial=0.0)
+    matrix[:, places, places] += ridge[:, None]
+    able = np.flatnonzero(ridge > 0.0)
+    variance = np.zeros(x.shape)
+    variance[able] = on_support(matrix[able], support[able]).diagonal(axis1=1, axis2=2)
+    drawn = repeats[:, None] * x if population == "finite" else 0.0
     # Where H is nearly singular, a cell could have anything up to the total.
-    error = np.minimum(np.sqrt(np.maximum(np.nan_to_num(variance) - drawn, 0.0)), x.sum())
+    error = np.minimum(np.sqrt(np.maximum(np.nan_to_num(variance) - drawn, 0.0)), x.sum(axis=1, keepdims=True))
     low = x < _NEAR * error
-    if low.all() or not ridge > 0.0 or (support.all() and not low.any()):
+    none = low.all(axis=1) | ~(ridge > 0.0) | (support.all(axis=1) & ~low.any(axis=1))
+    known = np.flatnonzero(~none)
+    if not known.size:
         return None
-    score = np.where(support, 0.0, np.minimum(quadratic.score + _NEAR * np.sqrt(matrix.diagonal()), 0.0))
-    normal = experiment(_SEED).standard_normal((draws, size))
+    x, matrix, error, low, support = x[known], matrix[known], error[known], low[known], support[known]
+    near = np.minimum(scores[known] + _NEAR * np.sqrt(matrix.diagonal(axis1=1, axis2=2)), 0.0)
+    score, normal = np.where(support, 0.0, near), experiment(_SEED).standard_normal((draws, size))
     found = []
     for truth in (np.where(low, 0.0, x), np.where(low, error, x)):
-        noise = normal @ _root(_noise(matrix, truth, population, repeats)).T
-        found.append(nonnegative_minima(matrix, matrix @ truth + score + noise, support) - truth)
-    return Errors(tuple(found))
+        noise = normal @ _root(_noise(matrix, truth, population, repeats[known])).transpose(0, 2, 1)
+        center = np.matmul(matrix, truth[..., None])[..., 0] + score
+        found.append(nonnegative_minima(matrix, center[:, None] + noise, support) - truth[:, None])
+    return Errors(tuple(found), known)
 
 
-def _noise(matrix: Floats, truth: Floats, population: Population, repeats: float) -> Floats:
-    """The covariance of the score at the true table."""
+def _noise(matrix: Floats, truth: Floats, population: Population, repeats: Floats) -> Floats:
+    """The covariances of the scores at true tables."""
     if population == "finite":
-        return matrix - repeats * (matrix * truth) @ matrix
-    along = matrix @ truth
-    return matrix - np.outer(along, along) / max(float(truth @ along), 1e-300)
+        return matrix - repeats[:, None, None] * (matrix * truth[:, None]) @ matrix
+    along = np.matmul(matrix, truth[..., None])[..., 0]
+    length = np.maximum((truth * along).sum(axis=1), 1e-300)
+    return np.asarray(matrix - along[:, :, None] * along[:, None, :] / length[:, None, None], dtype=np.float64)
 
 
 def _root(covariance: Floats) -> Floats:
-    values, vectors = np.linalg.eigh((covariance + covariance.T) / 2.0)
-    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)), dtype=np.float64)
+    values, vectors = np.linalg.eigh((covariance + covariance.transpose(0, 2, 1)) / 2.0)
+    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0))[:, None], dtype=np.float64)

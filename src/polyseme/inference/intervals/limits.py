@@ -5,6 +5,7 @@ The latter is for tables that are too large.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -13,17 +14,19 @@ import numpy as np
 from polyseme.inference.base import Fit, Limits, Population
 from polyseme.inference.intervals.intervals import (
     Errors,
-    Path,
+    Paths,
     Quadratic,
     boundary_errors,
     intervals,
     normal_quantile,
+    on_support,
     sum_intervals,
     widened,
 )
-from polyseme.inference.likelihood import Likelihood
-from polyseme.inference.solver import MATRIX_CELLS, Solution
+from polyseme.inference.likelihood import Likelihood, Stacked
+from polyseme.inference.solver import MATRIX_CELLS, Solution, Solutions
 from polyseme.kernel.arrays import Bools, Floats, Ints
+from polyseme.kernel.work import check_cancelled
 
 __all__ = [
     "CellFit",
@@ -34,6 +37,8 @@ __all__ = [
     "Widened",
     "around",
     "cell_fit",
+    "stacked_fits",
+    "variances",
 ]
 
 _SINGULAR = 1e14
@@ -45,6 +50,8 @@ BOUNDARY_MARGIN = 1.3
 leave zero. Simulated over smooth, skewed and sparse tables, this factor restores the level."""
 
 
+_TOGETHER = 1_000
+"""Places of all groups whose limits are found together: the draws for them take 2 MB."""
 NORMAL_RECORDS = 100.0
 """Records of a group from which on the normal limits of an unbiased estimate can stand alone. With 25 or 50 records and
 p < 1 they covered cells in 86% to 94%, those of the likelihood dominant values in 88% to 92%: there both must allow a
@@ -177,30 +184,20 @@ class CellFit:
         return inverse.astype(np.float64, copy=False), support
 
     @cached_property
-    def _path(self) -> Path:
-        assert self.quadratic is not None  # noqa: S101 - callers ask only where there is one
-        return self.quadratic.path()
-
-    @cached_property
-    def _errors(self) -> dict[Population, Errors | None]:
-        return {}
-
-    def errors(self, population: Population) -> Errors | None:
-        """What the boundary does to sums of cells."""
-        if population not in self._errors and self.quadratic is not None:
-            self._errors[population] = boundary_errors(self.quadratic, population, self.repeats)
-        return self._errors[population]
+    def _profile(self) -> _Profiles:
+        return _Profiles((self,))
 
     def limits(self, contrasts: Floats, level: float, population: Population) -> tuple[Floats, Floats]:
         """Lower and upper limits of sums over the flattened table: (k, cells) -> two of (k,)."""
         if self.quadratic is None:
             return self._unbiased_limits(contrasts, level, population)
-        inside = contrasts[:, self.places]
-        down, up = self._reaches(inside, level, population)
-        errors = self.errors(population)
-        if errors is not None:
-            below, above = errors.reaches(inside, level)
-            down, up = np.maximum(down, below), np.maximum(up, above)
+        down, up = self._profile.reaches(contrasts[:, self.places], level, population)
+        return self.within(contrasts, down[0], up[0], level, population)
+
+    def within(
+        self, contrasts: Floats, down: Floats, up: Floats, level: float, population: Population
+    ) -> tuple[Floats, Floats]:
+        """The limits of sums that may lie so far below and above their estimates."""
         value = contrasts @ self.x
         low, high = value - down, value + up
         if self.unbiased is None:
@@ -219,22 +216,68 @@ class CellFit:
         value, room = contrasts @ self.x, 0.5 * (high - low)
         return np.minimum(low, value - room), np.maximum(high, value + room)
 
-    def _reaches(self, contrasts: Floats, level: float, population: Population) -> tuple[Floats, Floats]:
+
+class _Profiles:
+    """The profile likelihoods of groups whose tables have the same number of places."""
+
+    def __init__(self, fits: Sequence[CellFit]) -> None:
+        self.fits = fits
+        self.quadratics = [fit.quadratic for fit in fits if fit.quadratic is not None]
+        self.repeats = np.array([fit.repeats for fit in fits])
+        self._errors: dict[Population, Errors | None] = {}
+
+    @cached_property
+    def _paths(self) -> Paths:
+        return Paths.of(self.quadratics)
+
+    def reaches(self, contrasts: Floats | None, level: float, population: Population) -> tuple[Floats, Floats]:
+        """How far the sums of each group may lie below and above their estimates: (groups, k) each.
+
+        contrasts  (k, places), the same for all groups; None for every place by itself
+        """
+        down, up = self._profile(contrasts, level, population)
+        errors = self.errors(population)
+        if errors is not None:
+            below, above = errors.reaches(contrasts, level)
+            known = errors.known
+            down[known], up[known] = np.maximum(down[known], below), np.maximum(up[known], above)
+        return down, up
+
+    def errors(self, population: Population) -> Errors | None:
+        """What the boundary does to sums of cells."""
+        if population not in self._errors:
+            self._errors[population] = boundary_errors(self.quadratics, population, self.repeats)
+        return self._errors[population]
+
+    def _profile(self, contrasts: Floats | None, level: float, population: Population) -> tuple[Floats, Floats]:
         """How far the profile likelihood lets each sum of places move down and up from its estimate."""
-        path = self._path
+        paths, repeats = self._paths, self.repeats
+        units = np.eye(paths.x.shape[1]) if contrasts is None else contrasts
         # The search may have stopped this much short of the maximum: the limits are about the maximum all the same.
-        missing = 2.0 * self.gap * float(path.x.sum()) / self.repeats
-        loss = _quantile(level) * (BOUNDARY_MARGIN if path.bounded else 1.0)
-        sides = np.empty((2, len(contrasts)))
-        for row, contrast in enumerate(contrasts):
-            for side, sign in enumerate((-1.0, 1.0)):
-                reach, there = path.reach(sign * contrast, loss + missing)
-                if population == "finite":
-                    # Of the fitted table, which the curvature is about, but for cells that have become empty.
-                    drawn = self.repeats * _drawn(contrast, np.where(there > 0.0, path.x, 0.0))
-                    reach = float(np.sqrt(max(reach**2 - loss * drawn, 0.0)))
-                sides[side, row] = reach
+        missing = 2.0 * np.array([fit.gap for fit in self.fits]) * paths.x.sum(axis=1) / repeats
+        loss = _quantile(level) * np.where(paths.bounded, BOUNDARY_MARGIN, 1.0)
+        own = np.repeat(np.arange(len(self.fits)), len(units))
+        sums = np.tile(units, (len(self.fits), 1))
+        sides = []
+        for sign in (-1.0, 1.0):
+            reach, there = paths.reaches(own, sign * sums, (loss + missing)[own])
+            if population == "finite":
+                # Of the fitted table, which the curvature is about, but for cells that have become empty.
+                drawn = repeats[own] * _drawn(sums, np.where(there > 0.0, paths.x[own], 0.0))
+                reach = np.sqrt(np.maximum(reach**2 - loss[own] * drawn, 0.0))
+            sides.append(reach.reshape(len(self.fits), len(units)))
         return sides[0], sides[1]
+
+
+def _alike(fits: Sequence[CellFit], wanted: Bools) -> Iterator[tuple[Ints, list[CellFit]]]:
+    """The wanted groups with a matrix, those with the same number of places together."""
+    sizes = np.array([len(fit.places) if fit.quadratic is not None else 0 for fit in fits])
+    for size in np.unique(sizes[wanted & (sizes > 0)]):
+        cells = np.flatnonzero(wanted & (sizes == size))
+        step = max(1, _TOGETHER // int(size))
+        for start in range(0, len(cells), step):
+            some = cells[start : start + step]
+            yield some, [fits[cell] for cell in some.tolist()]
 
 
 def cell_fit(
@@ -248,12 +291,62 @@ def cell_fit(
     with np.errstate(divide="ignore", invalid="ignore"):
         slopes = likelihood.pull(np.where(likelihood.counts > 0, likelihood.counts / f, 0.0))
         information = likelihood.information(np.where(likelihood.counts > 0, likelihood.counts / f**2, 0.0))
+    return _around_maximum(x, solution.gap, slopes, information, ceiling, repeats)
+
+
+def stacked_fits(
+    stack: Stacked, solutions: Solutions, ceilings: Floats | None, repeats: Sequence[float]
+) -> list[CellFit]:
+    """The fits of several groups, each as by `cell_fit`."""
+    x, fits = solutions.x * stack.records[:, None], []
+    for at, block in stack.blocks():
+        f = block.product(x[at])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            slopes = block.pull(np.where(block.counts > 0, block.counts / f, 0.0))
+            information = block.information(np.where(block.counts > 0, block.counts / f**2, 0.0))
+        for place, group in enumerate(range(at.start, at.stop)):
+            ceiling, gap = None if ceilings is None else ceilings[group], float(solutions.gap[group])
+            fits.append(_around_maximum(x[group], gap, slopes[place], information[place], ceiling, repeats[group]))
+    return fits
+
+
+def _around_maximum(
+    x: Floats, gap: float, slopes: Floats, information: Floats, ceiling: Floats | None, repeats: float
+) -> CellFit:
     places = np.flatnonzero(slopes > 0.0)
     # What is below any reader's notice counts as zero, so that the boundary is recognized as such.
-    kept = np.where(x < _UNNOTICED * records * (slopes < 1.0), 0.0, x)[places]
+    kept = np.where(x < _UNNOTICED * float(x.sum()) * (slopes < 1.0), 0.0, x)[places]
     score = np.where(kept > 0, 0.0, slopes[places] - 1.0)
-    quadratic = Quadratic(kept, information[np.ix_(places, places)] / repeats, score / repeats)
-    return CellFit(x, solution.gap, places, quadratic, ceiling, repeats)
+    inner = information if len(places) == len(x) else information[np.ix_(places, places)]
+    return CellFit(x, gap, places, Quadratic(kept, inner / repeats, score / repeats), ceiling, repeats)
+
+
+def variances(fits: Sequence[CellFit]) -> Floats:
+    """Finite-population variance of each place of each group: (groups, K).
+
+    `H^-1 - r diag(x)` on the support; nan where H is singular.
+    """
+    out = np.empty((len(fits), len(fits[0].x)))
+    alone = np.ones(len(fits), dtype=np.bool_)
+    for cells, alike in _alike(fits, np.ones(len(fits), dtype=np.bool_)):
+        x = np.array([fit.quadratic.x for fit in alike if fit.quadratic is not None])
+        matrix = np.array([fit.quadratic.information for fit in alike if fit.quadratic is not None])
+        free = x > 0.0
+        try:
+            inverse = on_support(matrix, free)
+        except np.linalg.LinAlgError:
+            continue
+        inner = np.where(free[:, :, None] & free[:, None, :], np.abs(matrix), 0.0)
+        condition = inner.sum(axis=1).max(axis=1) * np.abs(inverse).sum(axis=1).max(axis=1)
+        repeats = np.array([fit.repeats for fit in alike])[:, None]
+        found = np.where(free, np.maximum(inverse.diagonal(axis1=1, axis2=2) - repeats * x, 0.0), 0.0)
+        found[free & (condition > _SINGULAR)[:, None]] = np.nan
+        out[cells] = 0.0
+        out[cells[:, None], np.array([fit.places for fit in alike])] = found
+        alone[cells] = False
+    for cell in np.flatnonzero(alone).tolist():
+        out[cell] = fits[cell].variance()
+    return out
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,13 +386,27 @@ class LikelihoodLimits(Limits):
         """Limits of every cell of the table."""
         size = len(self.fits[0].x)
         low, high = np.zeros((self.shape[0], size)), np.zeros((self.shape[0], size))
-        for cell, fit in enumerate(self.fits):
-            if not fit.is_known or self.totals[cell] == 0:
-                continue
+        known = (self.totals > 0) & np.array([fit.is_known for fit in self.fits])
+        reaches: dict[int, tuple[Floats, Floats]] = {}
+        for cells, fits in _alike(self.fits, known):
+            check_cancelled()
+            down, up = _Profiles(fits).reaches(None, level, population)
+            reaches.update(zip(cells.tolist(), zip(down, up)))
+        for cell in np.flatnonzero(known).tolist():
+            fit = self.fits[cell]
             if population == "super":
                 # No report holds these values; the likelihood still allows a few records.
                 high[cell, fit.possible] = fit.repeats * _quantile(level) / 2.0
-            low[cell, fit.places], high[cell, fit.places] = fit.limits(np.eye(size)[fit.places], level, population)
+            if cell in reaches and fit.unbiased is None:
+                down, up = reaches[cell]
+                low[cell, fit.places], high[cell, fit.places] = fit.x[fit.places] - down, fit.x[fit.places] + up
+            elif cell in reaches:
+                down, up = reaches[cell]
+                found = fit.within(np.eye(size)[fit.places], down, up, level, population)
+                low[cell, fit.places], high[cell, fit.places] = found
+            elif fit.quadratic is None:
+                found = fit.limits(np.eye(size)[fit.places], level, population)
+                low[cell, fit.places], high[cell, fit.places] = found
             if population == "finite" and fit.ceiling is not None:
                 high[cell] = np.minimum(high[cell], np.maximum(fit.ceiling, fit.x))
         np.clip(low, 0.0, self.totals[:, None], out=low)
@@ -317,10 +424,11 @@ def _quantile(level: float) -> float:
     return normal_quantile(level) ** 2
 
 
-def _drawn(contrast: Floats, x: Floats) -> float:
-    """The variance of a sum that comes from drawing the records, not from the mechanism."""
-    total = float(x.sum())
-    return float(contrast**2 @ x - (contrast @ x) ** 2 / total) if total > 0.0 else 0.0
+def _drawn(contrasts: Floats, x: Floats) -> Floats:
+    """The variances of sums from drawing the records, not from the mechanism: one a row."""
+    total = x.sum(axis=1)
+    mean = np.divide((contrasts * x).sum(axis=1) ** 2, total, out=np.zeros_like(total), where=total > 0.0)
+    return np.where(total > 0.0, (contrasts**2 * x).sum(axis=1) - mean, 0.0)
 
 
 @dataclass(frozen=True, eq=False)

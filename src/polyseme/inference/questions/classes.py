@@ -22,10 +22,11 @@ from polyseme.results.table import Target
 from polyseme.semantics.hierarchies import TOP
 from polyseme.tables.codes import as_series, label_array
 from polyseme.tables.distinct import all_counts
+from polyseme.tables.equivalence_classes import Counts
 from polyseme.tables.groups import CodeCounting
 from polyseme.tables.published import code_labels, code_sets
 
-__all__ = ["ask_classes", "records_left_out", "suppression_notes"]
+__all__ = ["ask_classes", "group_counts", "records_left_out", "suppression_notes"]
 
 _HINT = "run polyseme verify to see what is wrong"
 
@@ -206,6 +207,18 @@ def _in_groups(
         grouped.domain.size,
     )
     return coarse, {name: cells[key].to_list() for name, key in named.items()}
+
+
+def group_counts(release: Release, grouped: Grouped) -> Counts:
+    """How many records of each published group have which value."""
+    lists = []
+    for batch, _ in release.counted([grouped.group, grouped.name]):
+        group = as_series(batch.column(grouped.group)).alias("group")
+        lists.append(_lists(group, batch.column(grouped.name), grouped))
+    held = pl.concat(lists, how="vertical_relaxed").unique("group", keep="first", maintain_order=True).sort("group")
+    owner = np.repeat(np.arange(held.height), held["values"].list.len().to_numpy())
+    values = held["values"].explode(empty_as_null=False).to_numpy().astype(np.int64)
+    return Counts.from_codes(owner, values, grouped.domain.size)
 
 
 def _each_record(rows: pl.DataFrame, counts: Ints | None) -> pl.DataFrame:

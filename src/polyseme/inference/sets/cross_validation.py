@@ -35,7 +35,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -43,14 +43,33 @@ from polyseme.designs.mechanism import Mechanism
 from polyseme.inference.base import Reports
 from polyseme.inference.counts import Part, distinct, shape_of
 from polyseme.inference.intervals.unbiased import Half, UnbiasedMap, unbiased_map
-from polyseme.inference.likelihood import CellLikelihoods, Joined, Likelihood, SetLikelihood, likelihood_of
-from polyseme.inference.solver import MATRIX_CELLS, expectation_maximization, maximize, tolerance_for
+from polyseme.inference.likelihood import (
+    STACKABLE,
+    CellLikelihoods,
+    Joined,
+    Likelihood,
+    RecordLikelihood,
+    SetLikelihood,
+    Stacked,
+    likelihood_of,
+)
+from polyseme.inference.solver import (
+    MANY_RECORDS,
+    MATRIX_CELLS,
+    WORK,
+    expectation_maximization,
+    maximize,
+    maximize_stacked,
+    steps_of_expectation,
+    tolerances_for,
+)
 from polyseme.kernel.arrays import Floats, Ints
 from polyseme.kernel.randomness import experiment
 from polyseme.kernel.work import check_cancelled
 from polyseme.semantics.distances.base import Circle, Line
 
 __all__ = [
+    "LEAST_GAIN",
     "Margin",
     "Simpler",
     "best_strength",
@@ -196,6 +215,11 @@ _MANY = 50
 """Records for each cell from which one report is so little that its absence is a matter of first order."""
 _SLACK = 1.0
 """Log-likelihood of held-out reports that a weaker strength may lose to the best one and still be preferred."""
+LEAST_GAIN = 2.0
+"""Log-likelihood that a penalty must gain on all held-out reports together; less is within the luck of the draw."""
+_UNNOTICED, _DOUBT, _CLEARLY = 0.02, 0.5, 5.0
+"""Log-likelihood of held-out reports that some steps of a fit change when it is settled; by which a decision must be
+clear for such fits to be trusted with it; and by which a fit has lost before it has converged."""
 _LARGE_SHARE = 0.1
 """The share of all records from which a group has a say in the simpler table."""
 _SEED = 20_210_413
@@ -211,29 +235,87 @@ def best_strength(likelihoods: CellLikelihoods, simpler: Simpler, plain: Floats)
 
     Strengths rise by powers of ten until two in a row are worse than the best; then the halves beside it are tried.
     """
-    trials, reports = _trials(likelihoods, simpler, plain), likelihoods.reports
+    trials, reports = _stacked_trials(_trials(likelihoods, simpler, plain)), likelihoods.reports
     records = float(reports.counts.sum())
     least, most = _IDLE * records / max(reports.cells, 1), 10.0 * records
-    scores = {0.0: sum(trial.judged(0.0) for trial in trials)}
-    for strength in _STEPS:
-        if least <= strength <= most:
-            scores[strength] = sum(trial.score(strength) for trial in trials)
-            if max(list(scores.values())[-2:]) < max(scores.values()):
-                break
+    steps = [strength for strength in _STEPS if least <= strength <= most]
+    large = [trial for trial in trials if isinstance(trial, _HeldOut) and trial.fitted.size > MATRIX_CELLS]
+    if steps and large and len(large) == len(trials):
+        found = _rough_strength(large, steps)
+        if found is not None:
+            return found
+    for trial in trials:
+        trial.begin()
+    return _searched(lambda strength: sum(_scored(trial, strength) for trial in trials), steps)[:2]
+
+
+def _scored(trial: _Judge, strength: float) -> float:
+    return trial.score(strength) if strength > 0.0 else trial.judged(0.0)
+
+
+def _searched(score: Callable[[float], float], steps: Sequence[float]) -> tuple[float, float, dict[float, float]]:
+    """The strength, its gain, and all scores; a strength of 0 is asked for first."""
+    scores = {0.0: score(0.0)}
+    for strength in steps:
+        scores[strength] = score(strength)
+        if max(list(scores.values())[-2:]) < max(scores.values()):
+            break
     best = max(scores, key=scores.__getitem__)
     for strength in (best / np.sqrt(10.0), best * np.sqrt(10.0)) if best > 0.0 else ():
-        scores[strength] = sum(trial.score(strength) for trial in trials)
+        scores[strength] = score(strength)
     chosen = min(strength for strength, score in scores.items() if score >= max(scores.values()) - _SLACK)
-    return chosen, scores[chosen] - scores[0.0]
+    return chosen, scores[chosen] - scores[0.0], scores
 
 
-def toward(x: Floats, target: Floats, ratio: float) -> Floats:
+def _rough_strength(trials: Sequence[_HeldOut], steps: Sequence[float]) -> tuple[float, float] | None:
+    """The same decision from fits that end when the held-out reports no longer notice them.
+
+    Where a penalty helps, the fit without one has to be followed only until it has clearly lost. None where scores are
+    so near to each other that such fits do not settle it.
+    """
+    known: dict[float, float] = {}
+
+    def score(strength: float) -> float:
+        if strength not in known:
+            known[strength] = sum(trial.settled(strength) for trial in trials)
+        return known[strength]
+
+    for strength in steps:
+        score(strength)
+        if max(list(known.values())[-2:]) < max(known.values()):
+            break
+    lost = max(known.values()) - _SLACK - _CLEARLY
+    known[0.0] = sum(trial.settled(0.0, lost if len(trials) == 1 else -np.inf) for trial in trials)
+    chosen, gain, scores = _searched(score, steps)
+    near = [abs(value - max(scores.values()) + _SLACK) for value in scores.values()]
+    lead = sorted(value for strength, value in scores.items() if strength in steps or strength == 0.0)
+    sure = min(near) > _DOUBT and abs(gain - LEAST_GAIN) > _DOUBT and (len(lead) < 2 or lead[-1] - lead[-2] > _DOUBT)
+    return (chosen, gain) if sure else None
+
+
+def toward(x: Floats, target: Floats, ratio: float | Floats) -> Floats:
     """Where a stronger penalty will about take the table: no cell of it at zero."""
     return (x + ratio * target) / (1.0 + ratio)
 
 
-class _Trial(ABC):
-    """One group of reports, fitted with rising strengths.
+class _Judge(ABC):
+    """Reports that are fitted with rising strengths, and judged by others."""
+
+    @abstractmethod
+    def begin(self) -> None:
+        """Fit without a penalty."""
+
+    @abstractmethod
+    def score(self, strength: float) -> float:
+        """Fit with this strength, and judge."""
+
+    @abstractmethod
+    def judged(self, strength: float) -> float:
+        """The log-likelihood of held-out reports under the last fit."""
+
+
+class _Trial(_Judge):
+    """One group of reports.
 
     x  the last fit; at first the one without a penalty
     """
@@ -243,21 +325,26 @@ class _Trial(ABC):
         self.simpler = simpler
         self.x = x
 
+    def begin(self) -> None:
+        """Nothing: the fit without a penalty is known."""
+
     def score(self, strength: float) -> float:
-        """Fit with this strength, and judge."""
         target = self.simpler.table
         joined = Joined.of(self.fitted, strength * target)
         start = toward(self.x, target, strength / self.fitted.records)
-        self.x = maximize(joined, self.tolerance(joined.records), limit=_LIMIT, start=start).x
+        tolerance = float(self.tolerance(np.array([joined.records]))[0])
+        self.x = maximize(joined, tolerance, limit=_LIMIT, start=start).x
         return self.judged(strength)
 
-    def tolerance(self, records: float) -> float:
+    @staticmethod
+    def tolerance(records: Floats) -> Floats:
         """How near to the maximum a fit has to be."""
-        return tolerance_for(records)
+        return tolerances_for(records)
 
-    @abstractmethod
-    def judged(self, strength: float) -> float:
-        """The log-likelihood of held-out reports under the last fit."""
+    @classmethod
+    def stack(cls, trials: Sequence[Any]) -> _Judge:
+        """Several of them as one."""
+        raise NotImplementedError
 
 
 class _LeftOut(_Trial):
@@ -270,21 +357,123 @@ class _LeftOut(_Trial):
     def judged(self, strength: float) -> float:
         return self.fitted.value(self.x) - used_parameters(self.fitted, self.x, self.simpler, strength, self.share)
 
+    @classmethod
+    def stack(cls, trials: Sequence[Any]) -> _Judge:
+        return _LeftOutStack(trials, np.array([trial.share for trial in trials]))
+
 
 class _HeldOut(_Trial):
     """A part of the reports held out."""
 
     def __init__(self, fitted: Likelihood, held: Likelihood, simpler: Simpler, start: Floats) -> None:
-        near = self.tolerance(fitted.records)
-        super().__init__(fitted, simpler, maximize(fitted, near, start=start, limit=_LIMIT).x)
+        super().__init__(fitted, simpler, start)
         self.held = held
 
-    def tolerance(self, records: float) -> float:
+        self.start = start
+
+    def begin(self) -> None:
+        near = float(self.tolerance(np.array([self.fitted.records]))[0])
+        self.x = maximize(self.fitted, near, start=self.start, limit=_LIMIT).x
+
+    def settled(self, strength: float, lost: float = -np.inf) -> float:
+        """Fit until the held-out reports do not notice it any more, or fall below `lost`."""
+        if strength == 0.0:
+            fitted, start = self.fitted, self.start
+        else:
+            fitted = Joined.of(self.fitted, strength * self.simpler.table)
+            start = toward(self.x, self.simpler.table, strength / self.fitted.records)
+        tolerance, watch = float(self.tolerance(np.array([fitted.records]))[0]), _Watch(self.held, lost)
+        self.x = maximize(fitted, tolerance, limit=_LIMIT, start=start, enough=watch).x
+        return self.judged(strength)
+
+    @staticmethod
+    def tolerance(records: Floats) -> Floats:
         # The log-likelihood is then within a tenth of the slack of its maximum: strengths do not differ by less.
-        return max(0.1 * _SLACK / records, tolerance_for(records))
+        return np.maximum(0.1 * _SLACK / records, tolerances_for(records))
 
     def judged(self, strength: float) -> float:
         return self.held.value(self.x)
+
+    @classmethod
+    def stack(cls, trials: Sequence[Any]) -> _Judge:
+        return _HeldOutStack(trials, Stacked.of([each.held for each in trials if isinstance(each.held, SetLikelihood)]))
+
+
+class _Watch:
+    """Whether held-out reports still notice the steps of a fit."""
+
+    def __init__(self, held: Likelihood, lost: float) -> None:
+        self.held, self.lost = held, lost
+        self.seen: list[float] = []
+
+    def __call__(self, x: Floats) -> bool:
+        self.seen.append(self.held.value(x))
+        if len(self.seen) < 3:
+            return False
+        changes = np.abs(np.diff(self.seen[-3:]))
+        return bool(changes.max() < _UNNOTICED or (self.seen[-1] < self.lost and self.seen[-1] < self.seen[-2]))
+
+
+class _TrialStack(_Judge):
+    """Several groups, fitted together."""
+
+    def __init__(self, trials: Sequence[_Trial]) -> None:
+        self.fitted = Stacked.of([trial.fitted for trial in trials if isinstance(trial.fitted, SetLikelihood)])
+        self.target = np.array([trial.simpler.table for trial in trials])
+        self.x = np.array([trial.x for trial in trials])
+        self.tolerance = trials[0].tolerance
+
+    def begin(self) -> None:
+        """Nothing: the fit without a penalty is known."""
+
+    def score(self, strength: float) -> float:
+        joined = self.fitted.with_prior(strength * self.target)
+        start = toward(self.x, self.target, strength / self.fitted.records[:, None])
+        self.x = maximize_stacked(joined, self.tolerance(joined.records), limit=_LIMIT, start=start).x
+        return self.judged(strength)
+
+
+class _LeftOutStack(_TrialStack):
+    """Every report left out once."""
+
+    def __init__(self, trials: Sequence[_Trial], share: Floats) -> None:
+        super().__init__(trials)
+        self.simpler, self.share = trials[0].simpler, share
+
+    def judged(self, strength: float) -> float:
+        used = stacked_parameters(self.fitted, self.x, self.simpler, strength, self.share)
+        return float(np.sum(self.fitted.values(self.x) - used))
+
+
+class _HeldOutStack(_TrialStack):
+    """A part of the reports of each group held out."""
+
+    def __init__(self, trials: Sequence[_Trial], held: Stacked) -> None:
+        super().__init__(trials)
+        self.held = held
+
+    def begin(self) -> None:
+        near = self.tolerance(self.fitted.records)
+        self.x = maximize_stacked(self.fitted, near, start=self.x, limit=_LIMIT).x
+
+    def judged(self, strength: float) -> float:
+        return float(self.held.values(self.x).sum())
+
+
+def _stacked_trials(trials: Sequence[_Trial]) -> list[_Judge]:
+    """Small groups stacked, those of one kind together; the others as they are."""
+    out: list[_Judge] = []
+    for kind in (_LeftOut, _HeldOut):
+        own = [trial for trial in trials if isinstance(trial, kind)]
+        small = [trial for trial in own if _is_small(trial.fitted) and _is_small(getattr(trial, "held", trial.fitted))]
+        if len(small) > 1:
+            out.append(kind.stack(small))
+        out.extend(trial for trial in own if len(small) < 2 or trial not in small)
+    return out
+
+
+def _is_small(likelihood: Likelihood) -> bool:
+    return isinstance(likelihood, SetLikelihood) and likelihood.stacks(2 * WORK)
 
 
 def used_parameters(likelihood: Likelihood, x: Floats, simpler: Simpler, strength: float, share: float = 1.0) -> float:
@@ -307,14 +496,40 @@ def used_parameters(likelihood: Likelihood, x: Floats, simpler: Simpler, strengt
     return len(x) - held - likelihood.records / (likelihood.records + strength) + share * moved
 
 
+def stacked_parameters(stack: Stacked, x: Floats, simpler: Simpler, strength: float, share: Floats) -> Floats:
+    """The same of several groups: (groups,)."""
+    if strength == 0.0:
+        return np.asarray((x > _ZERO).sum(axis=1) - 1.0, dtype=np.float64)
+    out, places = np.empty(stack.groups), np.arange(stack.size)
+    for at, block in stack.blocks():
+        here, f = x[at], block.product(x[at])
+        rows = np.divide(block.counts, f**2, out=np.zeros_like(f), where=block.counts > 0.0)
+        penalty = strength * simpler.table / here**2
+        curvature = block.information(rows)
+        curvature[:, places, places] += penalty
+        inverse = np.linalg.inv(curvature)
+        held = (inverse.diagonal(axis1=1, axis2=2) * penalty).sum(axis=1)
+        ones = inverse.sum(axis=2)
+        among = inverse - ones[:, :, None] * ones[:, None, :] / ones.sum(axis=1)[:, None, None]
+        moved = np.einsum("gij,gj,ji->g", among, strength / here, simpler.response)
+        records = block.summed(block.counts)
+        out[at] = stack.size - held - records / (records + strength) + share[at] * moved
+    return out
+
+
 def left_out(likelihoods: CellLikelihoods, proportions: Floats, simpler: Simpler, strength: float) -> float:
     """The log-likelihood of all reports, each under the fit without it, to first order.
 
     proportions  the fit: (cells, F_1, ..., F_q), each cell adding up to one
     """
     total, everyone = 0.0, max(float(likelihoods.reports.counts.sum()), 1.0)
-    for likelihood, table in zip(likelihoods, proportions):
-        x = table.ravel()
+    tables, done = proportions.reshape(len(proportions), -1), np.zeros(len(proportions), dtype=np.bool_)
+    for cells, stack in likelihoods.stacks(2 * WORK, MANY_RECORDS):
+        used = stacked_parameters(stack, tables[cells], simpler, strength, stack.records / everyone)
+        total += float(np.sum(stack.values(tables[cells]) - used))
+        done[cells] = True
+    for cell in np.flatnonzero(~done).tolist():
+        likelihood, x = likelihoods[cell], tables[cell]
         if likelihood.records > 0:
             share = likelihood.records / everyone
             total += likelihood.value(x) - used_parameters(likelihood, x, simpler, strength, share)
@@ -364,8 +579,15 @@ class _Making:
             held = self.generator.binomial(left, 1.0 / (_FOLDS - fold))
             left = left - held
             if 0 < held.sum() < total.sum():
-                fitted, kept = (likelihood_of(parts, part, mechanisms) for part in (total - held, held))
+                fitted, kept = (self.likelihood(parts, part) for part in (total - held, held))
                 yield _HeldOut(fitted, kept, self.without(cell, parts, total - held), start)
+
+    def likelihood(self, sets: Sequence[Ints], counts: Ints) -> RecordLikelihood:
+        """Of a part of the reports; a table that has no matrix needs only the rows that are there."""
+        if int(np.prod(shape_of(self.likelihoods.mechanisms))) > MATRIX_CELLS:
+            there = counts > 0
+            sets, counts = [codes[there] for codes in sets], counts[there]
+        return likelihood_of(sets, counts, self.likelihoods.mechanisms)
 
     def without(self, cell: int, sets: Sequence[Ints], rest: Ints) -> Simpler:
         """The simpler table when of this group's reports only the rest is known."""
@@ -396,7 +618,9 @@ def folded(parts: Sequence[Part], sizes: Sequence[int], margin: Margin) -> list[
     """
     draw = experiment(_FOLD_SEED)
     halves = [_halved(part.reports, draw) for part in parts]
-    known = [_known(part, held(part, part.reports.counts), margin) for part in parts] if len(parts) > 1 else []
+    known = _known(parts, [part.reports.counts for part in parts], margin) if len(parts) > 1 else []
+    first = _known(parts, halves, margin)
+    second = _known(parts, [part.reports.counts - half for part, half in zip(parts, halves)], margin)
     everyone = [np.zeros(size) for size in sizes]
     for part, own in zip(parts, known):
         for axis, counts in enumerate(own):
@@ -410,8 +634,8 @@ def folded(parts: Sequence[Part], sizes: Sequence[int], margin: Margin) -> list[
         ]
         folds.append(
             [
-                Half(counts, _maps(part, _known(part, held(part, other), margin), others, len(parts)))
-                for counts, other in ((half, rest), (rest, half))
+                Half(counts, _maps(part, other, others, len(parts)))
+                for counts, other in ((half, second[place]), (rest, first[place]))
             ]
         )
     return folds
@@ -428,10 +652,36 @@ def held(part: Part, counts: Ints) -> Ints | Floats:
     return squares * (total / float(squares @ weights**2)) if total > 0.0 else np.zeros(len(counts))
 
 
-def _known(part: Part, held: Ints | Floats, margin: Margin) -> list[Floats]:
-    """What some of the reports of a part say of each attribute: its expected records."""
-    records = float(held.sum())
-    return [records * margin(sets, held, mechanism) for sets, mechanism in zip(part.reports.sets, part.mechanisms)]
+def _known(parts: Sequence[Part], counts: Sequence[Ints], margin: Margin) -> list[list[Floats]]:
+    """What some of the reports of each part say of each attribute: its expected records."""
+    said = [held(part, some) for part, some in zip(parts, counts)]
+    found: list[list[Floats]] = [[] for _ in parts]
+    for axis in range(len(parts[0].mechanisms)):
+        reports = [(part.reports.sets[axis], some, part.mechanisms[axis]) for part, some in zip(parts, said)]
+        for place, (shares, some) in enumerate(zip(_margins(reports, margin), said)):
+            found[place].append(float(some.sum()) * shares)
+    return found
+
+
+def _margins(reports: Sequence[tuple[Ints, Ints | Floats, Mechanism]], margin: Margin) -> list[Floats]:
+    """The distribution of an attribute in several parts; rough ones go together."""
+    mechanism = reports[0][2]
+    alike = len(reports) > 1 and all(each is mechanism for _, _, each in reports)
+    if margin is not rough_margin or not alike or mechanism.size > STACKABLE:
+        return [margin(*each) for each in reports]
+    some = [place for place, (_, counts, _) in enumerate(reports) if counts.any()]
+    found = [np.full(mechanism.size, 1.0 / mechanism.size) for _ in reports]
+    if some:
+        sets, counts = (np.concatenate([reports[place][item] for place in some]) for item in (0, 1))
+        group = np.repeat(np.arange(len(some)), [len(reports[place][1]) for place in some])
+        stack = SetLikelihood.of([sets], counts, [mechanism]).stacked(group, len(some))
+        x = steps_of_expectation(stack, _TARGET_STEPS)
+        structure = mechanism.design.structure
+        if isinstance(structure, Line | Circle):
+            x[:, structure.order] = _averaged(x[:, structure.order].T, structure).T
+        for place, row in zip(some, x / x.sum(axis=1, keepdims=True)):
+            found[place] = row
+    return found
 
 
 def _maps(part: Part, own: Sequence[Floats], others: Sequence[Floats], parts: int) -> tuple[UnbiasedMap, ...]:

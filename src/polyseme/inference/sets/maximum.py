@@ -56,12 +56,32 @@ from polyseme.designs.mechanism import Mechanism
 from polyseme.inference.axes import exact_map
 from polyseme.inference.base import Estimator, Fit, Reports, check
 from polyseme.inference.counts import containment, shape_of
-from polyseme.inference.intervals.limits import CellFit, LikelihoodLimits, LinearLimits, Widened, around, cell_fit
+from polyseme.inference.intervals.limits import (
+    CellFit,
+    LikelihoodLimits,
+    LinearLimits,
+    Widened,
+    around,
+    cell_fit,
+    stacked_fits,
+    variances,
+)
 from polyseme.inference.intervals.unbiased import UnbiasedMap, unbiased_map, unbiased_table
 from polyseme.inference.likelihood import CellLikelihoods, ContainmentLikelihood, Joined, RecordLikelihood
 from polyseme.inference.sets.cross_validation import best_strength, margin_of, simpler_table, toward
 from polyseme.inference.sets.linear import NO_VARIANCE, Inverse
-from polyseme.inference.solver import GAP, MATRIX_CELLS, maximize, shared_out, tolerance_for
+from polyseme.inference.solver import (
+    GAP,
+    MANY_RECORDS,
+    MATRIX_CELLS,
+    WORK,
+    maximize,
+    maximize_stacked,
+    shared_out,
+    stacked_shares,
+    tolerance_for,
+    tolerances_for,
+)
 from polyseme.kernel.arrays import Floats, Ints
 from polyseme.kernel.errors import ImpossibleError
 from polyseme.semantics.distances.base import MATRIX_LIMIT
@@ -173,8 +193,6 @@ LARGE = (
 )
 FLAT = "these reports cannot distinguish some values: the estimate is one of several that fit equally well"
 
-_MANY = 300_000
-"""Records from which on a linear estimate is near enough to the maximum to be worth its time; a judgment."""
 _MATRIX = 1_000
 """Values of an attribute up to which a linear estimate takes next to no time."""
 _INSIDE = 1e-4
@@ -211,23 +229,45 @@ def most_likely(likelihoods: CellLikelihoods) -> Fit:
     if not reports.paired:
         fit = _composite(reports, mechanisms)
         return replace(fit, notes=(COMPOSITE, *fit.notes))
-    fits, maps = [], _uniform_maps(mechanisms) if may_lie(mechanisms) else ()
-    for likelihood, (_, sets, counts) in zip(likelihoods, reports.by_cell()):
-        records = likelihood.records
-        start = linear_start(likelihood, mechanisms)
-        solution = maximize(likelihood, tolerance_for(records), start=start)
-        ceiling = None if may_lie(mechanisms) else likelihood.presence()
-        repeats = reports.repeats
-        if repeats > 1.0 and reports.cells > 1 and len(mechanisms) == 1 and records > 0:
-            repeats = group_effect(sets[0], counts, solution.x * records, mechanisms[0], repeats)
-        cell = cell_fit(likelihood, solution, records, ceiling, repeats)
-        if maps and len(counts) * likelihood.size**2 <= _UNBIASED_WORK:
-            cell = replace(cell, unbiased=unbiased_table(maps, sets, counts))
-        fits.append(cell)
+    fits = _fits(likelihoods)
     fit = assemble(fits, (reports.cells, *shape_of(mechanisms)), reports.totals(mechanisms))
     if all(cell.quadratic is not None or cell.x.sum() == 0.0 for cell in fits):
         return fit
     return _with_inverse(fit, [cell.ceiling for cell in fits], reports, mechanisms)
+
+
+def _fits(likelihoods: CellLikelihoods) -> list[CellFit]:
+    """The fit of each cell; small groups go together."""
+    reports, mechanisms = likelihoods.reports, likelihoods.mechanisms
+    found: dict[int, CellFit] = {}
+    for cells, stack in likelihoods.stacks(2 * WORK, MANY_RECORDS):
+        solutions = maximize_stacked(stack, tolerances_for(stack.records))
+        expected = solutions.x * stack.records[:, None]
+        effects = [_effect(reports, mechanisms, cell, x) for cell, x in zip(cells.tolist(), expected)]
+        ceilings = None if may_lie(mechanisms) else stack.presence()
+        found.update(zip(cells.tolist(), stacked_fits(stack, solutions, ceilings, effects)))
+    for cell in range(reports.cells):
+        if cell in found:
+            continue
+        likelihood = likelihoods[cell]
+        records = likelihood.records
+        solution = maximize(likelihood, tolerance_for(records), start=linear_start(likelihood, mechanisms))
+        ceiling = None if may_lie(mechanisms) else likelihood.presence()
+        repeats = _effect(reports, mechanisms, cell, solution.x * records)
+        found[cell] = cell_fit(likelihood, solution, records, ceiling, repeats)
+    maps, size = _uniform_maps(mechanisms) if may_lie(mechanisms) else (), int(np.prod(shape_of(mechanisms)))
+    for cell, sets, counts in reports.by_cell() if maps else ():
+        if len(counts) * size**2 <= _UNBIASED_WORK:
+            found[cell] = replace(found[cell], unbiased=unbiased_table(maps, sets, counts))
+    return [found[cell] for cell in range(reports.cells)]
+
+
+def _effect(reports: Reports, mechanisms: Sequence[Mechanism], cell: int, x: Floats) -> float:
+    """The design effect of a cell with this fitted table in records."""
+    if reports.repeats <= 1.0 or reports.cells == 1 or len(mechanisms) > 1:
+        return reports.repeats
+    sets, counts = reports.within(cell)
+    return group_effect(sets[0], counts, x, mechanisms[0], reports.repeats) if counts.sum() > 0 else reports.repeats
 
 
 def may_lie(mechanisms: Sequence[Mechanism]) -> bool:
@@ -243,7 +283,7 @@ def _uniform_maps(mechanisms: Sequence[Mechanism]) -> tuple[UnbiasedMap, ...]:
 
 def linear_start(likelihood: RecordLikelihood, mechanisms: Sequence[Mechanism]) -> Floats | None:
     """The unbiased table as a start: with very many reports it is near the maximum."""
-    if likelihood.records < _MANY or max(shape_of(mechanisms)) > _MATRIX:
+    if likelihood.records < MANY_RECORDS or max(shape_of(mechanisms)) > _MATRIX:
         return None
     maps = [exact_map(mechanism) for mechanism in mechanisms]
     if not all(axis_map.identifiable for axis_map in maps):
@@ -258,7 +298,7 @@ def linear_start(likelihood: RecordLikelihood, mechanisms: Sequence[Mechanism]) 
 def assemble(fits: Sequence[CellFit], shape: tuple[int, ...], totals: Floats) -> Fit:
     """One table from the fits of its cells."""
     values = np.array([fit.x for fit in fits]).reshape(shape)
-    variance = np.array([fit.variance() for fit in fits]).reshape(shape)
+    variance = variances(fits).reshape(shape)
     variance[totals == 0] = 0.0
     gap = max((fit.gap for fit in fits), default=0.0)
     notes = (*convergence_note(gap), *((FLAT,) if np.isnan(variance).any() else ()))
@@ -350,19 +390,28 @@ class Shrink(Estimator):
 
 def shrunk(likelihoods: CellLikelihoods, target: Floats, strength: float, plain: Fit) -> Fit:
     """The table shrunk toward `target` with this strength; `plain` is the one without."""
-    expected, people, gap = [], [], 0.0
-    for cell, likelihood in enumerate(likelihoods):
-        joined = Joined.of(likelihood, strength * target) if strength > 0.0 else likelihood
-        records = likelihood.records
-        start = toward(plain.values[cell].ravel() / records, target, strength / records) if records else None
-        solution = maximize(joined, tolerance_for(records), start=start)
-        expected.append(solution.x * records)
-        people.append(shared_out(likelihood, solution.x))
+    plains = plain.values.reshape(len(plain.values), -1)
+    expected, people, gap, done = np.zeros(plains.shape), np.zeros(plains.shape), 0.0, np.zeros(len(plains), bool)
+    for cells, stack in likelihoods.stacks(2 * WORK, MANY_RECORDS):
+        records = stack.records[:, None]
+        start = toward(plains[cells] / records, target, strength / records)
+        prior = np.broadcast_to(strength * target, (len(cells), len(target)))
+        joined = stack.with_prior(prior) if strength > 0.0 else stack
+        solutions = maximize_stacked(joined, tolerances_for(stack.records), start=start)
+        expected[cells], people[cells] = solutions.x * records, stacked_shares(stack, solutions.x)
+        gap, done[cells] = max(gap, float(solutions.gap.max(initial=0.0))), True
+    for cell in np.flatnonzero(~done).tolist():
+        likelihood = likelihoods[cell]
+        held = Joined.of(likelihood, strength * target) if strength > 0.0 else likelihood
+        count = likelihood.records
+        first = toward(plains[cell] / count, target, strength / count) if count else None
+        solution = maximize(held, tolerance_for(count), start=first)
+        expected[cell], people[cell] = solution.x * count, shared_out(likelihood, solution.x)
         gap = max(gap, solution.gap)
     shape = plain.values.shape
     note = f"shrunk toward a simpler table, as if by {_rounded(strength)} further records in each group"
     notes = (note, *convergence_note(gap), *plain.notes)
-    return around(plain, np.array(people).reshape(shape), np.array(expected).reshape(shape), gap=gap, notes=notes)
+    return around(plain, people.reshape(shape), expected.reshape(shape), gap=gap, notes=notes)
 
 
 def _rounded(strength: float) -> str:

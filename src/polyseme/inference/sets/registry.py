@@ -13,7 +13,7 @@ import numpy as np
 from polyseme.designs.mechanism import Mechanism
 from polyseme.inference.base import Estimator, Finer, Fit, Reports, check
 from polyseme.inference.likelihood import CellLikelihoods
-from polyseme.inference.sets.cross_validation import Simpler, best_strength, left_out, simpler_table
+from polyseme.inference.sets.cross_validation import LEAST_GAIN, Simpler, best_strength, left_out, simpler_table
 from polyseme.inference.sets.linear import Existing, Inverse, Paper, Simple, ValueAdding
 from polyseme.inference.sets.maximum import Bayes, MaximumLikelihood, Shrink, most_likely, shrunk
 from polyseme.inference.sets.smooth import Smooth, Smoothed, smoothed
@@ -58,10 +58,6 @@ def estimator_given(estimator: str | Estimator | None) -> Estimator | None:
     return estimator
 
 
-_WORTH = 2.0
-"""Log-likelihood that a change must gain on all held-out reports together; less is within the luck of the draw."""
-
-
 def choose(reports: Reports, mechanisms: Sequence[Mechanism]) -> tuple[str, Fit]:
     """`ml`, `shrink` or `smooth`, and its fit; the notes name the choice.
 
@@ -74,7 +70,7 @@ def choose(reports: Reports, mechanisms: Sequence[Mechanism]) -> tuple[str, Fit]
         return MaximumLikelihood.name, plain
     simpler = simpler_table(reports.sets, reports.counts, mechanisms, reports.cells)
     strength, gain = best_strength(likelihoods, simpler, plain.values)
-    if gain < _WORTH:
+    if gain < LEAST_GAIN:
         note = "ml was chosen: shrinkage did not improve the cross-validated likelihood"
         name, fit, strength = MaximumLikelihood.name, replace(plain, notes=(note, *plain.notes)), 0.0
     else:
@@ -83,7 +79,7 @@ def choose(reports: Reports, mechanisms: Sequence[Mechanism]) -> tuple[str, Fit]
     alone = smoothed(likelihoods) if ordered else None
     helped = smoothed(likelihoods, reports.finer) if reports.finer and reports.finer.names else None
     level = _left_out(likelihoods, fit, simpler, strength) if alone or helped else 0.0
-    if alone is not None and alone.left_out - level >= _WORTH:
+    if alone is not None and alone.left_out - level >= LEAST_GAIN:
         name, fit, level = Smooth.name, alone.fit(plain), alone.left_out
     if reports.finer is None:
         return name, fit
@@ -125,7 +121,7 @@ def _refused(helped: Smoothed | None, plain: Fit, fit: Fit, likelihoods: CellLik
     """
     if helped is None:
         return "the table is too large for that"
-    if helped.left_out - level < _WORTH:
+    if helped.left_out - level < LEAST_GAIN:
         return "knowing it does not improve the cross-validated likelihood"
     best, value = (_value(table, likelihoods) for table in (_proportions(fit, likelihoods), helped.expected))
     half = max(best - level, 0.0) / 2.0

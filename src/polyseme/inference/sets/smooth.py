@@ -211,15 +211,20 @@ class _Point:
 class _Solution:
     """The weights for given sizes, in a normal approximation.
 
-    root      C' C is the covariance of the weights
+    inverse   with `C = inverse * scale`, C' C is the covariance of the weights
     used      for each weight how far it is determined by the reports: from 0 to 1
     evidence  the log-likelihood with the weights averaged out, up to a constant
     """
 
     weights: Floats
-    root: Floats
+    inverse: Floats
+    scale: Floats
     used: Floats
     evidence: float
+
+    @property
+    def root(self) -> Floats:
+        return self.inverse * self.scale
 
 
 class _Stride:
@@ -358,14 +363,19 @@ class _Search:
     def solve(self, sizes: Floats, information: Floats, pull: Floats) -> _Solution:
         from scipy.linalg import lapack
 
-        roots = np.sqrt(sizes[self.term])
-        scaled = roots[:, None] * information * roots
-        scaled[np.diag_indices_from(scaled)] += 1.0
-        lower = np.linalg.cholesky(scaled)
-        inverse, _ = lapack.dtrtri(lower, lower=1)
+        roots, size = np.sqrt(sizes[self.term]), len(self.term)
+        scaled = information * roots[:, None]
+        scaled *= roots
+        scaled.reshape(-1)[:: size + 1] += 1.0
+        # The matrix is symmetric, so its transpose is the same in the order that LAPACK likes.
+        lower, flaw = lapack.dpotrf(scaled.T, lower=1, clean=1, overwrite_a=1)
+        if flaw:
+            raise np.linalg.LinAlgError("the curvature of a smooth table is not positive")
+        logs = float(np.log(lower.diagonal()).sum())
+        inverse, _ = lapack.dtrtri(lower, lower=1, overwrite_c=1)
         weights = roots * (inverse.T @ (inverse @ (roots * pull)))
-        evidence = 0.5 * float(pull @ weights) - float(np.log(lower.diagonal()).sum())
-        return _Solution(weights, inverse * roots, 1.0 - np.sum(inverse**2, axis=0), evidence)
+        used = 1.0 - np.einsum("ij,ij->j", inverse, inverse)
+        return _Solution(weights, inverse, roots, used, 0.5 * float(pull @ weights) - logs)
 
     def resize(self, sizes: Floats, information: Floats, pull: Floats) -> tuple[Floats, float]:
         """Sizes under which the reports are more likely, and by how much."""

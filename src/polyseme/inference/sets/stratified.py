@@ -182,7 +182,7 @@ class _Stratified:
         values, ceiling = np.zeros(self.size), np.zeros(self.size)
         second, least = np.zeros((self.size, self.size)), np.zeros((self.size, self.size))
         for part, place in here:
-            rows, flat = np.flatnonzero(part.reports.cell == place), part.flat(self.shape)
+            rows, flat = part.reports.rows(place), part.flat(self.shape)
             sets = tuple(codes[rows] for codes in part.reports.sets)
             for fold in folds[id(part)]:
                 found = unbiased_table(fold.maps, sets, fold.counts[rows])

@@ -222,7 +222,7 @@ class UnbiasedSums:
             inside = contrasts[np.ix_(np.arange(len(contrasts)), part.cells, *part.axes)]
             for place, cell in enumerate(part.cells):
                 used = np.flatnonzero(inside[:, place].reshape(len(inside), -1).any(axis=1))
-                rows = np.flatnonzero(part.reports.cell == place)
+                rows = part.reports.rows(place)
                 weights = 1.0 if part.reports.weights is None else part.reports.weights[rows]
                 for half in pair if used.size and rows.size else ():
                     squares = float(np.sum(half.counts[rows] * np.square(weights)))
@@ -242,10 +242,8 @@ class UnbiasedSums:
         for part, pair in zip(self.parts, self.halves):
             units = np.eye(size)[part.flat(self.shape)].reshape(-1, *self.shape[1:])
             inside = units[np.ix_(np.arange(len(units)), *part.axes)]
-            for place, cell in enumerate(part.cells):
-                rows = np.flatnonzero(part.reports.cell == place)
-                for half in pair if rows.size else ():
-                    self._add(moments, part.flat(self.shape), cell, part, half, rows, inside)
+            for half in pair:
+                self._add_groups(moments, part, half, inside)
         variance, assumed = self._variance(moments, population, given), self.repeats * moments.assumed
         records = np.broadcast_to(self.records, variance.shape)
         total = np.maximum(variance, 0.0) + _further(records) * assumed
@@ -287,7 +285,7 @@ class UnbiasedSums:
             inside = contrasts[np.ix_(np.arange(len(contrasts)), part.cells, *part.axes)]
             for place, cell in enumerate(part.cells):
                 used = np.flatnonzero(inside[:, place].reshape(len(inside), -1).any(axis=1))
-                rows = np.flatnonzero(part.reports.cell == place)
+                rows = part.reports.rows(place)
                 if not used.size or not rows.size:
                     continue
                 here = inside[used, place]
@@ -308,6 +306,31 @@ class UnbiasedSums:
             weights = np.ones(len(some)) if part.reports.weights is None else part.reports.weights[some]
             held = half.counts[some].astype(np.float64)
             moments.add(used, cell, held, weights, matrix @ pulled, matrix @ squared, assumed)
+
+    def _add_groups(self, moments: _Moments, part: Part, half: Half, units: Floats) -> None:
+        """What one half of the reports of a part adds to every cell of each of its groups."""
+        from scipy import sparse
+
+        reports, order = part.reports, part.reports.ordered()
+        pulled, squared = _pulled(half.maps, units).T, _pulled(half.maps, units**2).T
+        assumed, flat = _assumed(half.maps, units), part.flat(self.shape)
+        step = max(1, _CHUNK // max(2 * len(units), 1))
+        for start in range(0, len(order), step):
+            some = order[start : start + step]
+            first, last = int(reports.cell[some[0]]), int(reports.cell[some[-1]])
+            matrix = _rows(half.maps, [sets[some] for sets in reports.sets])
+            weights = np.ones(len(some)) if reports.weights is None else reports.weights[some]
+            h, g, held = matrix @ pulled, matrix @ squared, half.counts[some].astype(np.float64)
+            squares, shape = held * weights**2, (last - first + 1, len(some))
+            place = (reports.cell[some] - first, np.arange(len(some)))
+            by_count = sparse.csr_array((held * weights, place), shape=shape)
+            by_square = sparse.csr_array((squares, place), shape=shape)
+            at = np.ix_(flat, part.cells[first : last + 1])
+            moments.first[at] += (by_count @ h).T
+            moments.second[at] += (by_square @ h**2).T
+            moments.drawn[at] += (by_square @ g).T
+            moments.weighted[at] += (by_square @ h).T
+            moments.assumed[at] += assumed[:, None] * np.bincount(place[0], weights=squares, minlength=shape[0])
 
     def _sampled(self, moments: _Moments, given: bool) -> Floats:
         """What drawing the records from a population adds to the variance of each group."""
@@ -369,7 +392,7 @@ class UnbiasedSums:
         effects, squares = np.zeros(self.shape[0]), np.zeros(self.shape[0])
         for part in self.parts:
             for place, cell in enumerate(part.cells):
-                rows = np.flatnonzero(part.reports.cell == place)
+                rows = part.reports.rows(place)
                 weights = None if part.reports.weights is None else part.reports.weights[rows]
                 counts = part.reports.counts[rows]
                 here = float(counts.sum() if weights is None else counts @ weights**2)
@@ -446,16 +469,25 @@ def _divided(part: Part, cells: int) -> list[Part]:
     large = replace(part.reports, weights=None).totals(part.mechanisms) >= _OWN * size
     if len(part.cells) == 1 or float(size) ** 2 * cells > _OWN_WORK or not large.any():
         return [part]
+    alone = [_only(part, place) for place in np.flatnonzero(large).tolist()]
     wanted = np.zeros(int(part.cells.max()) + 1, dtype=np.bool_)
-    alone = [part.among(_only(wanted, cell)) for cell in part.cells[large]]
     wanted[part.cells[~large]] = True
     return [*alone, part.among(wanted)] if not large.all() else alone
 
 
-def _only(nothing: Bools, cell: int) -> Bools:
-    out = nothing.copy()
-    out[cell] = True
-    return out
+def _only(part: Part, place: int) -> Part:
+    """One group of a part."""
+    rows, reports = part.reports.rows(place), part.reports
+    own = replace(
+        reports,
+        sets=tuple(sets[rows] for sets in reports.sets),
+        cell=np.zeros(len(rows), dtype=np.int64),
+        counts=reports.counts[rows],
+        cells=1,
+        finer=None,
+        weights=None if reports.weights is None else reports.weights[rows],
+    )
+    return replace(part, reports=own, cells=part.cells[place : place + 1])
 
 
 def _pulled(maps: Sequence[UnbiasedMap], contrasts: Floats) -> Floats:

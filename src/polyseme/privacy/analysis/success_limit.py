@@ -31,7 +31,7 @@ from polyseme.kernel.errors import ImpossibleError
 from polyseme.kernel.work import check_cancelled
 from polyseme.privacy.analysis.learner import Population, success
 from polyseme.privacy.analysis.lower_bound import Floor, floor
-from polyseme.privacy.analysis.summary import precision, spectrum, thresholds
+from polyseme.privacy.analysis.summary import least_limit, spectrum, thresholds
 from polyseme.semantics.distances.base import Clusters, Distance, Structure
 
 __all__ = [
@@ -324,7 +324,7 @@ def expected_error(mechanism: Mechanism, shares: Floats) -> float | None:
     shape = spectrum(mechanism)
     if shape.identifiable is False:
         return float("inf")
-    limit = precision(mechanism, shares, 1, shape, []).limit
+    limit = least_limit(mechanism, shares)
     return None if limit is None else limit * mechanism.size
 
 
@@ -414,7 +414,9 @@ def learner_frontier(
     for alpha in alphas:
         served = [(1.0, population)] if alpha == 0.0 else parts
         designs = [tempered(structure, l, part.margin, alpha) for _, part in served]
-        points += [_point(alpha, p, designs, served, parts) for p in chances]
+        each = designs * len(parts) if len(designs) < len(parts) else designs
+        curves = [success_curve(design, part) for design, (_, part) in zip(each, parts, strict=True)]
+        points += [_point(alpha, p, designs, served, parts, curves) for p in chances]
     return points
 
 
@@ -424,9 +426,9 @@ def _point(
     designs: list[MaximumEntropy],
     served: list[tuple[float, Population]],
     parts: list[tuple[float, Population]],
+    curves: list[Callable[[float], float]],
 ) -> Point:
-    each = designs * len(parts) if len(designs) < len(parts) else designs
-    risks = [success_curve(design, part)(p) for design, (_, part) in zip(each, parts, strict=True)]
+    risks = [curve(p) for curve in curves]
     average = sum(weight * risk for (weight, _), risk in zip(parts, risks, strict=True))
     total: float | None = 0.0
     for design, (weight, part) in zip(designs, served, strict=True):

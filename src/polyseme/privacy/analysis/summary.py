@@ -64,7 +64,7 @@ from polyseme.designs.base import SET_LIMIT
 from polyseme.designs.distribution import compatibility
 from polyseme.designs.mechanism import Mechanism
 from polyseme.designs.ring import DENSE, Spectrum
-from polyseme.kernel.arrays import Floats
+from polyseme.kernel.arrays import Floats, Ints
 from polyseme.kernel.errors import ImpossibleError, PolicyError
 from polyseme.kernel.work import tracked
 from polyseme.privacy.analysis.learner import success
@@ -77,6 +77,7 @@ __all__ = [
     "Spectrum",
     "facts",
     "frontier",
+    "least_limit",
     "nearest_settings",
     "paper_cluster_matrix",
     "paper_matrix",
@@ -156,6 +157,19 @@ def precision(mechanism: Mechanism, pi: Floats, records: int, shape: Spectrum, n
     return Precision(inverse, paper, limit)
 
 
+def least_limit(mechanism: Mechanism, pi: Floats) -> float | None:
+    """The limit of `precision` for one record, alone: all that a search for a setting looks at."""
+    design, size, p = mechanism.design, mechanism.size, mechanism.p
+    if design.matches(pi):
+        trace = design.matched_trace()
+        return None if trace is None else ((trace - (1.0 - p**2) * float(pi @ pi)) / p**2 - 1.0) / size
+    if size <= DENSE and np.all(pi > 0) and design.has_at_most(SET_LIMIT):
+        information, _, _ = _information(mechanism, pi)
+        return (float(np.trace(np.linalg.pinv(information, hermitian=True))) - 1.0) / size
+    trace = design.least_error(pi, p) if np.all(pi > 0) else None
+    return None if trace is None else trace / size
+
+
 def _matched_covariance(mechanism: Mechanism, pi: Floats) -> Floats:
     """Covariance of the membership indicators of one report that is distributed as the design."""
     joint = mechanism.design.conditional_inclusion(np.arange(mechanism.size)) * (mechanism.l * pi)[:, None]
@@ -166,22 +180,32 @@ def _matched_covariance(mechanism: Mechanism, pi: Floats) -> Floats:
 
 def _moments(mechanism: Mechanism, pi: Floats) -> tuple[Floats, Floats]:
     """The Fisher information of a report and the covariance of its membership, at truth `pi`."""
+    size = mechanism.size
+    fisher, sets, marginal = _information(mechanism, pi)
+    together = np.zeros(size**2)
+    for first in range(mechanism.l):
+        for second in range(mechanism.l):
+            together += np.bincount(sets[:, first] * size + sets[:, second], marginal, size**2)
+    matrix = mechanism.inclusion_matrix()
+    return fisher, together.reshape(size, size) - matrix.T @ (pi[:, None] * matrix)
+
+
+def _information(mechanism: Mechanism, pi: Floats) -> tuple[Floats, Ints, Floats]:
+    """The Fisher information of a report at truth `pi`, possible sets and their probabilities."""
     design, p, size = mechanism.design, mechanism.p, mechanism.size
     sets = design.sets()
     inside, blind = p * design.likelihood(sets), (1.0 - p) * design.blind_likelihood(sets)
     marginal = (pi[sets] * inside).sum(axis=1) + blind
     possible = marginal > 0
     sets, inside, blind, marginal = sets[possible], inside[possible], blind[possible], marginal[possible]
-    information, together, single = np.zeros(size**2), np.zeros(size**2), np.zeros(size)
+    information, single = np.zeros(size**2), np.zeros(size)
     for first in range(mechanism.l):
         single += np.bincount(sets[:, first], inside[:, first] * blind / marginal, size)
         for second in range(mechanism.l):
             pair = sets[:, first] * size + sets[:, second]
             information += np.bincount(pair, inside[:, first] * inside[:, second] / marginal, size**2)
-            together += np.bincount(pair, marginal, size**2)
     fisher = information.reshape(size, size) + single[:, None] + single[None, :] + float((blind**2 / marginal).sum())
-    matrix = mechanism.inclusion_matrix()
-    return fisher, together.reshape(size, size) - matrix.T @ (pi[:, None] * matrix)
+    return fisher, sets, marginal
 
 
 def _error(matrix: Floats, covariance: Floats, expectation: tuple[Floats, Floats] | None, records: int) -> float | None:

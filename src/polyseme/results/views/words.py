@@ -510,6 +510,8 @@ METRICS: Final[Mapping[str, MetricWords]] = {
         "{} records",
     ),
     "query_error": MetricWords("mean relative error of 1,000 random counting queries"),
+    "information_loss": MetricWords("of published groups, summed over their records: (l, e) paper, Equation 6"),
+    "diversity_degree": MetricWords("of published groups, mean distance of their values: (l, e) paper, Equation 10"),
 }
 
 SCORES: Final[Mapping[str, str]] = {
