@@ -16,6 +16,7 @@ Limits count nodes, so that a busy machine changes nothing but seconds.
 from __future__ import annotations
 
 import argparse
+import inspect
 import io
 import json
 import os
@@ -149,7 +150,7 @@ def greedy_rows(table: Table, checks: int) -> None:
 
 def proof_rows(table: Table, before: str) -> None:
     now = _elsewhere(ROOT / "src")
-    table.add("8 QI: gap without any limit given", now["gap"], 0.0, f"{now['seconds']:.0f} s, {now['checks']:,} nodes")
+    table.add("8 QI: gap at the end", now["gap"], 0.0, f"{now['seconds']:.0f} s, {now['checks']:,} nodes")
     with tempfile.TemporaryDirectory() as folder:
         packed = subprocess.run(["git", "archive", before, "src"], cwd=ROOT, capture_output=True, check=False)
         if packed.returncode:
@@ -315,7 +316,9 @@ def main() -> int:
     parser.add_argument("--search", type=int, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.search:
-        print(json.dumps({name: found for name, found in searched(given.search, None).items() if name != "way"}))
+        # Earlier commits know no such limit, and went on to the proof.
+        endless = 10**9 if "checks" in inspect.signature(optimum).parameters else None
+        print(json.dumps({name: found for name, found in searched(given.search, endless).items() if name != "way"}))
         return 0
     table = Table()
     for name in given.rows or ("relaxed", "greedy", "memory", "proof"):

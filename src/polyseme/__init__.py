@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from polyseme.verbs.init import init as init
     from polyseme.verbs.ledger import exposures as exposures
     from polyseme.verbs.ledger import record as record
+    from polyseme.verbs.plan import Planner as Planner
     from polyseme.verbs.plan import plan as plan
     from polyseme.verbs.prior import prior_from_release as prior_from_release
     from polyseme.verbs.prior import prior_from_table as prior_from_table
@@ -83,7 +84,7 @@ _NAMES = {
     "verbs.evaluate": "evaluate",
     "verbs.init": "init",
     "verbs.ledger": "exposures record",
-    "verbs.plan": "plan",
+    "verbs.plan": "Planner plan",
     "verbs.prior": "prior_from_release prior_from_table",
     "verbs.report": "report",
     "verbs.risk": "risk",

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import shlex
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -17,12 +20,17 @@ from polyseme.cli.console import (
     json_option,
     policy_places,
     print_json,
+    say,
     show,
     show_hint,
     show_offending,
     show_values_option,
 )
 from polyseme.kernel.errors import PolicyError
+
+if TYPE_CHECKING:
+    from polyseme.results.method import Alternative
+    from polyseme.results.plan import Plan
 
 
 @click.command("plan")
@@ -44,6 +52,9 @@ from polyseme.kernel.errors import PolicyError
 @click.option("--chart", type=PathType, help="Draw it into this PNG, SVG or PDF file; --frontier is then implied.")
 @click.option("--advise", is_flag=True, help="The setting with the least error that keeps --learner, to paste.")
 @click.option("--learner", type=float, default=0.5, show_default=True, help="For --advise: what a learner may reach.")
+@click.option(
+    "--alternatives", is_flag=True, help="Other levels for full-domain: which columns could be shown, at what cost."
+)
 @allow_outside_option
 @force_option
 @explain_option
@@ -60,6 +71,7 @@ def command(
     chart: Path | None,
     advise: bool,
     learner: float,
+    alternatives: bool,
     allow_outside: bool,
     force: bool,
     explain: bool,
@@ -82,16 +94,20 @@ def command(
       polyseme plan policy.yaml --records 100000
       polyseme plan policy.yaml --records 100000 --distribution income=income-by-age-sex.csv
       polyseme plan policy.yaml --data people.csv --advise --learner 0.6
+      polyseme plan policy.yaml --data people.csv --alternatives
     """
     from polyseme.inference.knowledge.tradeoff import advise as advise_on
     from polyseme.inference.knowledge.tradeoff import tradeoff
     from polyseme.policy import Policy
+    from polyseme.verbs.plan import Planner
     from polyseme.verbs.plan import frontier as frontier_of
-    from polyseme.verbs.plan import plan
 
     chart_place(chart, force)
     with busy("Planning"):
-        made = plan(Policy.load(policy, allow_outside), records, data, distribution, population)
+        read = Policy.load(policy, allow_outside)
+        planner = Planner.of(read, data, records, distribution, population)
+        made = planner.plan(read)
+        others = planner.alternatives(read) if alternatives else ()
         wanted = frontier or chart is not None
         grid = frontier_of(made) if wanted else {}
         tried = tradeoff(made) if wanted else {}
@@ -103,6 +119,7 @@ def command(
             "frontier": {name: [asdict(setting) for setting in settings] for name, settings in grid.items()},
             "tradeoff": {name: [one.to_dict() for one in settings] for name, settings in tried.items()},
             "advice": [one.to_dict() for one in advice],
+            "alternatives": [one.to_dict() for one in others],
         }
         print_json({**made.to_dict(), **{name: entry for name, entry in extras.items() if entry}})
     else:
@@ -115,11 +132,14 @@ def command(
             show(tradeoff_view(name, several, explain))
         for one in advice:
             show(advice_view(one))
+        if alternatives:
+            _show_alternatives(policy, made, others)
         if not explain:
             show_hint()
     if chart and grid:
         from polyseme.kernel.files import whole_file
-        from polyseme.reports.charts import frontier_chart, save_chart
+        from polyseme.results.drawing.bars import save_chart
+        from polyseme.results.drawing.charts import frontier_chart
 
         with whole_file(chart, force) as partial:
             save_chart(frontier_chart(grid, tried=tried), partial)
@@ -127,3 +147,29 @@ def command(
         show_offending(made.refused)
     if not made.usable or made.refusals:
         sys.exit(1 if made.usable else 2)
+
+
+def _show_alternatives(policy: Path, made: Plan, others: Sequence[Alternative]) -> None:
+    """Other levels that keep the same models, each with the command that takes it."""
+    from polyseme.policy.edit import spelled
+    from polyseme.results.views.terminal import titled_view
+
+    head = (("more of", False), ("less of", False), ("levels", False), ("loss", True), ("left out", True))
+    records = made.grouping.records if made.grouping is not None else None
+    rows = [
+        (
+            ", ".join(one.more) or "-",
+            ", ".join(one.less) or "-",
+            ", ".join(f"{name} {level}" for name, level in one.levels.items()),
+            f"{one.loss:.4g}",
+            f"{one.suppressed / records:.1%}" if records else f"{one.suppressed:,}",
+        )
+        for one in others
+    ]
+    if not rows:
+        say("Alternatives: no column can be shown in more detail with these models and this suppression.")
+        return
+    show(titled_view("Alternatives: other levels that keep the same models", head, rows))
+    for one in others:
+        cut = shlex.quote(spelled(dict(one.cut)))
+        click.echo(f"polyseme policy set {shlex.quote(str(policy))} method.full-domain.levels {cut}")

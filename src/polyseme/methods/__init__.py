@@ -72,6 +72,7 @@ METHODS: Mapping[str, Registered] = {
             Parameter("local-recoding", "switch", default=False, required=False),
             Parameter("time-limit", low=0, above=True, required=False, example=60),
             Parameter("checks", "whole", low=1, required=False, example=100_000),
+            Parameter("levels", "mapping", required=False),
         ),
     ),
     "mondrian": Registered(

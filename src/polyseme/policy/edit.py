@@ -43,7 +43,7 @@ from polyseme.tables.io.readers import open_written
 from polyseme.tables.io.source import TableOptions
 from polyseme.tables.profile import Profile
 
-__all__ = ["Edited", "edit", "edited", "removed", "with_role"]
+__all__ = ["Edited", "edit", "edited", "removed", "spelled", "with_role"]
 
 Step = str | int
 
@@ -177,7 +177,7 @@ def _put(text: str, place: str, value: Any) -> str:
         if _same(parent[key], value):
             return text
         parent[key] = value
-        return _checked(_replaced(found, _spelled(value)), expected, place)
+        return _checked(_replaced(found, spelled(value)), expected, place)
     first, *rest = found.missing
     for step in reversed(rest):
         value = [value] if isinstance(step, int) else {step: value}
@@ -187,7 +187,7 @@ def _put(text: str, place: str, value: Any) -> str:
         if found.steps:
             parent = _at(expected, found.steps[:-1])
             parent[_key_in(parent, found.steps[-1])] = value
-        return _checked(_replaced(found, _spelled(value)), expected, place)
+        return _checked(_replaced(found, spelled(value)), expected, place)
     if isinstance(above, list) and isinstance(first, int):
         above.append(value)
     elif isinstance(above, dict) and isinstance(first, str):
@@ -419,7 +419,7 @@ def _replaced(found: _Found, new: str) -> str:
 def _added(found: _Found, step: Step, value: Any) -> str:
     """A new entry at the end of a mapping or list."""
     text, node = found.text, found.node
-    entry = f"{_spelled(step)}: {_spelled(value)}" if isinstance(step, str) else _spelled(value)
+    entry = f"{spelled(step)}: {spelled(value)}" if isinstance(step, str) else spelled(value)
     if not node.value:
         inside = int(node.start_mark.index) + 1
         return f"{text[:inside]}{entry}{text[inside:]}"
@@ -510,16 +510,16 @@ def _plain(value: Any, place: str) -> Any:
     raise PolicyError(Problem(_shown(place), f"a policy cannot hold {type(value).__name__}"))
 
 
-def _spelled(value: Any) -> str:
+def spelled(value: Any) -> str:
     """A value on one line, which reads as the same value wherever it stands.
 
-    >>> _spelled({"learner": {"success": 0.4}}), _spelled(["no", "C18: x", 10])
+    >>> spelled({"learner": {"success": 0.4}}), spelled(["no", "C18: x", 10])
     ('{learner: {success: 0.4}}', '["no", "C18: x", 10]')
     """
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{_spelled(key)}: {_spelled(inner)}" for key, inner in value.items()) + "}"
+        return "{" + ", ".join(f"{spelled(key)}: {spelled(inner)}" for key, inner in value.items()) + "}"
     if isinstance(value, list):
-        return "[" + ", ".join(map(_spelled, value)) + "]"
+        return "[" + ", ".join(map(spelled, value)) + "]"
     if value is None:
         return "null"
     if isinstance(value, bool):

@@ -49,6 +49,7 @@ __all__ = [
     "population_of",
     "read_foreign",
     "read_undescribed",
+    "respelled_columns",
 ]
 
 
@@ -60,9 +61,13 @@ def open_for(data: Any, policy: Policy) -> Source:
     source = open_table(data, form.separator, form.encoding, sheet=form.sheet, by_policy=True)
     if not form.dialect:
         return source
+    return Respelled(source, form.dialect, *respelled_columns(policy), form.missing_values)
+
+
+def respelled_columns(policy: Policy) -> tuple[list[str], list[str]]:
+    """The columns that hold numbers, and those that hold dates, as the policy describes them."""
     numbers = [item.name for item in policy.attributes if _holds_numbers(item)]
-    dates = [item.name for item in policy.attributes if _holds_dates(item)]
-    return Respelled(source, form.dialect, numbers, dates, form.missing_values)
+    return numbers, [item.name for item in policy.attributes if _holds_dates(item)]
 
 
 def _holds_numbers(item: AttributePolicy) -> bool:

@@ -15,7 +15,7 @@ from polyseme.kernel.arrays import Ints
 from polyseme.kernel.errors import InvalidInput, numbered, people_words
 from polyseme.release import Applied
 
-__all__ = ["GroupingPlan", "LeftOut", "applied_lines", "left_out_lines"]
+__all__ = ["Alternative", "GroupingPlan", "LeftOut", "applied_lines", "left_out_lines"]
 
 _MORE_CHECKS = 200_000
 """Nodes to look at in a search that goes on: ten times as many as without any limit given."""
@@ -161,6 +161,44 @@ class GroupingPlan:
         whole, units = (self.records, "records") if self.people is None else (self.people, "people")
         shares = ", ".join(f"{name} {count / whole:.1%}" for name, count in self.finer.items())
         return [f"{units} in classes that violate a model if one column were one level finer: {shares}"]
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """Other levels of full-domain generalization that keep the same models.
+
+    more    the quasi-identifiers that are shown in more detail than now, and `less`, in less
+    levels  of all quasi-identifiers
+    cut     what the policy says to get it: `method: {full-domain: {levels: ...}}`
+    """
+
+    more: tuple[str, ...]
+    less: tuple[str, ...]
+    levels: Mapping[str, int]
+    loss: float
+    suppressed: int
+    classes: int
+    gap: float
+    cut: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, now: Applied, other: Applied, cut: Mapping[str, Any]) -> Alternative:
+        """What becomes of the columns with other levels."""
+        moved = {name: level - now.levels[name] for name, level in other.levels.items()}
+        return cls(
+            tuple(name for name, step in moved.items() if step < 0),
+            tuple(name for name, step in moved.items() if step > 0),
+            dict(other.levels),
+            float("nan") if other.loss is None else other.loss,
+            other.suppressed,
+            other.classes,
+            other.gap or 0.0,
+            dict(cut),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything it says, ready for JSON."""
+        return asdict(self) | {"more": list(self.more), "less": list(self.less)}
 
 
 def left_out_lines(left_out: Iterable[LeftOut]) -> list[str]:

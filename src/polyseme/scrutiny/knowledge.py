@@ -126,23 +126,39 @@ class Looked:
         """The distribution of an attribute's true values in the groups that say most about them."""
         if not len(self.places[name]):
             return None
-        return self._groups(name, strata, True, _worthwhile(self._finer(name, strata)))
+        if name not in self._exact:
+            self._exact[name] = self._groups(name, strata, True, _worthwhile(self._finer(name, strata)))
+        return self._exact[name]
 
     def gained(self, name: str, strata: Strata) -> tuple[tuple[str, ...], float, float]:
         """Columns that are informative one by one, and success with all of them: before and after.
 
         Over an attacker who knows the distribution among all people, from true values.
         """
-        place, values, size = self.places[name], self.values[name][:, 0], strata.members[0].size
-        chosen = self._telling(name, size)
-        columns = Columns(values, levels_of(self.features[:, chosen]), size, self.persons)
+        if name not in self._informed:
+            self._informed[name] = self._inform(name, strata)
+        chosen, columns, rows = self._informed[name]
         served = [
-            Served(member.mechanism, rows[~member.forbids[values[rows]]], member.allowed)
-            for number, member in enumerate(strata.members)
-            if len(rows := np.flatnonzero(place == number))
+            Served(strata.members[number].mechanism, mine, strata.members[number].allowed) for number, mine in rows
         ]
         found = gained(columns, served) if chosen else (0.0, 0.0)
         return tuple(self.names[column] for column in chosen), *found
+
+    def _inform(self, name: str, strata: Strata) -> tuple[list[int], Columns, list[tuple[int, Ints]]]:
+        """The columns that are informative, and the records of each stratum."""
+        place, values, size = self.places[name], self.values[name][:, 0], strata.members[0].size
+        chosen = self._telling(name, size)
+        columns = Columns(values, levels_of(self.features[:, chosen]), size, self.persons)
+        rows = [
+            (number, rows[~member.forbids[values[rows]]])
+            for number, member in enumerate(strata.members)
+            if len(rows := np.flatnonzero(place == number))
+        ]
+        return chosen, columns, rows
+
+    @cached_property
+    def _informed(self) -> dict[str, tuple[list[int], Columns, list[tuple[int, Ints]]]]:
+        return {}
 
     def _telling(self, name: str, size: int) -> list[int]:
         """The columns that are informative about other records; a number or its bins, the better."""
@@ -167,6 +183,11 @@ class Looked:
 
     @cached_property
     def _known(self) -> dict[str, Sequence[_Split]]:
+        return {}
+
+    @cached_property
+    def _exact(self) -> dict[str, Groups]:
+        """The groups of each attribute: they follow from the values, whatever sets are drawn."""
         return {}
 
     def learned(self, name: str, strata: Strata) -> tuple[Groups | None, Learned]:

@@ -5,7 +5,7 @@ The numbers are gathered for a plan and for a release.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -26,7 +26,7 @@ from polyseme.release import Release, Sets
 from polyseme.results.attackers import Guesser, Guessers, RangeGuess
 from polyseme.results.plan import AttributePlan, Plan
 from polyseme.results.verification import Verification
-from polyseme.schema import Resolved
+from polyseme.schema import Resolved, Schema
 from polyseme.scrutiny.combined import Reader, broken_promises, combined_verdicts, shared_by, shared_warnings, unknown
 from polyseme.scrutiny.knowledge import Learned, Looked, declared, from_release, look
 from polyseme.semantics.distances.base import Graph
@@ -336,16 +336,24 @@ def guessers(
 
 
 def with_guessers(
-    made: Plan, policy: Policy, resolved: Resolved, statistics: Mapping[str, Groups], source: Source | None
+    made: Plan,
+    policy: Policy,
+    resolved: Resolved,
+    statistics: Mapping[str, Groups],
+    source: Source | None,
+    kept: Callable[[Schema, Mapping[str, Strata]], Looked] | None = None,
 ) -> Plan:
     """A plan that says how often three people guess right.
 
     statistics  public distributions beside those of the policy; they go before the table
     source      the table, where it is at hand
+    kept        how its records are looked at, where some of that may be known already
     """
     drawn = {item.name: sets_of(item) for item in made.attributes if item.feasible}
     secrets = {name: sets.strata for name, sets in drawn.items() if len(drawn) > 1 or name not in statistics}
-    looked = look(policy, resolved.schema, secrets, source) if source is not None and secrets else None
+    looked = None
+    if source is not None and secrets:
+        looked = look(policy, resolved.schema, secrets, source) if kept is None else kept(resolved.schema, secrets)
     reader = Reader(looked, drawn, exact=True) if looked is not None else None
 
     def known(sets: Sets) -> tuple[Groups | None, str, tuple[str, ...]]:

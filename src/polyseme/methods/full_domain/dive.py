@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from polyseme.kernel.work import Cancellation
-from polyseme.methods.full_domain.nodes import Check, Checker, Levels
+from polyseme.methods.full_domain.nodes import Bounds, Check, Checker, Levels
 from polyseme.methods.full_domain.search import Progress
 
 __all__ = ["Dive"]
@@ -35,11 +35,13 @@ class Dive:
         checker: Checker,
         cancellation: Cancellation | None = None,
         progress: Callable[[Progress], None] | None = None,
+        bounds: Bounds | None = None,
     ) -> None:
         self.checker, self.checks = checker, dict[Levels, Check]()
         self._cancellation, self._progress = cancellation, progress
         self._least = math.inf
-        self._top = tuple(ladder.height for ladder in checker.data.ladders)
+        bounds = bounds or [(0, ladder.height) for ladder in checker.data.ladders]
+        self._lows, self._top = (tuple(bound[side] for bound in bounds) for side in (0, 1))
         self._costs = checker.loss.of_levels(checker.data) if checker.loss.separable else None
 
     def best(self) -> Levels | None:
@@ -51,7 +53,7 @@ class Dive:
 
     @property
     def _nodes(self) -> int:
-        return math.prod(level + 1 for level in self._top)
+        return math.prod(high - low + 1 for low, high in zip(self._lows, self._top, strict=True))
 
     @property
     def _settled(self) -> bool:
@@ -64,7 +66,7 @@ class Dive:
 
     def _descend(self, levels: Levels, fixed: Iterable[int], rule: Rule) -> Levels:
         """Down from admissible levels, step by step; fixed quasi-identifiers stay where they are."""
-        held = set(fixed) | {place for place, level in enumerate(levels) if level == 0}
+        held = set(fixed) | {place for place, level in enumerate(levels) if level == self._lows[place]}
         while not self._settled:
             below = [(place, _moved(levels, place, -1)) for place in range(len(levels)) if place not in held]
             fine = [child for _, child in below if self._admits(child)]
@@ -72,7 +74,7 @@ class Dive:
             if not fine:
                 return levels
             levels = rule(levels, fine)
-            held |= {place for place, level in enumerate(levels) if level == 0}
+            held |= {place for place, level in enumerate(levels) if level == self._lows[place]}
         return levels
 
     def _steepest(self, levels: Levels, below: Sequence[Levels]) -> Levels:

@@ -423,32 +423,52 @@ _BUNDLE = 64
 """About how many nodes the axes have that are summed in one product."""
 
 
+Bounds: TypeAlias = Sequence[tuple[int, int]]
+"""For each ladder the lowest and the highest level that is allowed."""
+
+
 @dataclass(frozen=True, eq=False)
 class Lattice:
     """The nodes that are looked at.
 
     axes   for each ladder the levels that are looked at, the last among them
     whole  whether no level is left out
+    lows   the lowest level of each ladder that is allowed
     """
 
     axes: tuple[Ints, ...]
     whole: bool = True
+    lows: tuple[int, ...] = ()
 
     @classmethod
-    def of(cls, ladders: Sequence[Ladder], most: int, through: Sequence[int] | None = None) -> Lattice:
-        """All nodes, or at most so many, then with the node `through` and its neighbors if given."""
-        full = [ladder.height + 1 for ladder in ladders]
+    def of(
+        cls, ladders: Sequence[Ladder], most: int, through: Sequence[int] | None = None, bounds: Bounds | None = None
+    ) -> Lattice:
+        """All nodes, or at most so many, then with the node `through` and its neighbors if given.
+
+        bounds  the lowest and the highest level of each ladder; all levels when None
+        """
+        bounds = bounds or [(0, ladder.height) for ladder in ladders]
+        lows = tuple(low for low, _ in bounds)
+        full = [high - low + 1 for low, high in bounds]
         lengths, shortest = list(full), 2 if through is None else 1
         while math.prod(lengths) > most and max(lengths) > shortest:
             longest = int(np.argmax(lengths))
             lengths[longest] -= 1
-        near = [None] * len(full) if through is None else through
-        axes = [_axis(count, length, level) for count, length, level in zip(full, lengths, near, strict=True)]
-        return cls(tuple(axes), [len(axis) for axis in axes] == full)
+        near = [None if through is None else through[place] - low for place, low in enumerate(lows)]
+        axes = [
+            low + _axis(count, length, level)
+            for low, count, length, level in zip(lows, full, lengths, near, strict=True)
+        ]
+        return cls(tuple(axes), [len(axis) for axis in axes] == full, lows)
 
     @property
     def shape(self) -> tuple[int, ...]:
         return tuple(map(len, self.axes))
+
+    @property
+    def _lows(self) -> tuple[int, ...]:
+        return self.lows or (0,) * len(self.axes)
 
     @property
     def top(self) -> Node:
@@ -464,8 +484,8 @@ class Lattice:
         axis without gaps that is everything from the node on, above a gap everything beyond it.
         """
         return tuple(
-            slice(place if axis[place] == (axis[place - 1] if place else -1) + 1 else place + 1, None)
-            for axis, place in zip(self.axes, node, strict=True)
+            slice(place if axis[place] == (axis[place - 1] + 1 if place else low) else place + 1, None)
+            for axis, place, low in zip(self.axes, node, self._lows, strict=True)
         )
 
     def node(self, levels: Sequence[int]) -> Node | None:
@@ -475,7 +495,7 @@ class Lattice:
 
     def lowest(self, costs: Sequence[Floats]) -> Floats:
         """The least sum of costs in the cell of each node, for costs that rise with each level."""
-        first = [np.append(0, axis[:-1] + 1) for axis in self.axes]
+        first = [np.append(low, axis[:-1] + 1) for axis, low in zip(self.axes, self._lows, strict=True)]
         return outer_sum([cost[levels] for cost, levels in zip(costs, first, strict=True)])
 
 

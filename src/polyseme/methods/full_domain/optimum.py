@@ -19,10 +19,10 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from polyseme.kernel.arrays import Bools, Ints
-from polyseme.kernel.errors import ImpossibleError, PolicyError, Problem
+from polyseme.kernel.errors import ImpossibleError, PolicyError, Problem, nearest
 from polyseme.kernel.work import Cancellation
 from polyseme.methods.full_domain.dive import Dive
-from polyseme.methods.full_domain.nodes import Checker, Lattice, counts_below
+from polyseme.methods.full_domain.nodes import Bounds, Checker, Lattice, counts_below
 from polyseme.methods.full_domain.search import Found, Progress, Search
 from polyseme.methods.goal import Demand, Generalizing, Goal, GroupingMethod, Task
 from polyseme.methods.losses import Loss
@@ -75,6 +75,8 @@ def _units(checker: Checker, number: int) -> str:
 
 def _in_the_way(checker: Checker, lattice: Lattice) -> list[str]:
     """The models that the table as one class does not fulfill."""
+    if lattice.levels(lattice.top) != tuple(ladder.height for ladder in checker.data.ladders):
+        return ["the levels that the policy allows are too fine"]
     part = checker.partition(lattice.levels(lattice.top))
     failing = []
     for demand in checker.goal.demands:
@@ -207,7 +209,7 @@ MOST_NODES = 1_000_000
 """Larger lattices are thinned out, and the result has a gap."""
 PROOF_CHECKS = 20_000
 """Nodes that are looked at after the dive unless a limit is given: a count, so that every machine finds the same. Eight
-independent quasi-identifiers of five levels, 390,625 nodes, are proved within it."""
+independent quasi-identifiers of five levels, 390,625 nodes, may need more: one such table has a gap of 11% left."""
 
 
 def optimum(
@@ -221,6 +223,7 @@ def optimum(
     cancellation: Cancellation | None = None,
     progress: Callable[[Progress], None] | None = None,
     most_nodes: int = MOST_NODES,
+    bounds: Bounds | None = None,
 ) -> Found:
     """The levels of least loss that suppress at most a share `suppression` of the records.
 
@@ -229,13 +232,15 @@ def optimum(
     Raises `ImpossibleError` where there are none. A greedy dive gives a first answer. After `time_limit` seconds from
     then on, or when `checks` more nodes were looked at, the best levels so far are returned as soon as there are any,
     with the gap that is left. Without either, the limit is `PROOF_CHECKS`. `cancellation.settle()` ends it likewise.
+
+    bounds  the lowest and the highest level of each quasi-identifier that is allowed; all levels when None
     """
     checker = Checker(data, goal, loss or Loss(), _limit(suppression, data.units))
     cancellation = cancellation or Cancellation()
-    dive = Dive(checker, cancellation, progress)
+    dive = Dive(checker, cancellation, progress, bounds)
     with cancellation.searching():
         best = dive.best()
-        lattice = Lattice.of(data.ladders, most_nodes, best)
+        lattice = Lattice.of(data.ladders, most_nodes, best, bounds)
         most = PROOF_CHECKS if checks is None and time_limit is None else checks
         found = Search(checker, lattice, dive.checks).run(time_limit, cancellation, progress, most)
     if found is None:
@@ -255,6 +260,7 @@ def full_domain(
     cancellation: Cancellation | None = None,
     progress: Callable[[Progress], None] | None = None,
     most_nodes: int = MOST_NODES,
+    bounds: Bounds | None = None,
 ) -> Recoding:
     """The table at the levels of least loss.
 
@@ -274,12 +280,13 @@ def full_domain(
         cancellation=cancellation,
         progress=progress,
         most_nodes=most_nodes,
+        bounds=bounds,
     )
     hidden = Checker(data, goal, loss, 0).suppressed(found.levels)
     made = Recoding.of_levels(data, found.levels, hidden, found.loss, found.gap)
     if not local_recoding or not hidden.any():
         return made
-    lattice = Lattice.of(data.ladders, most_nodes)
+    lattice = Lattice.of(data.ladders, most_nodes, bounds=bounds)
     return recoded_locally(
         data, goal, loss, made, lattice, lambda search: search.run(time_limit, cancellation, None, MOST_CHECKS)
     )
@@ -311,7 +318,35 @@ class FullDomain(Generalizing):
             time_limit=parameters["time-limit"],
             checks=parameters["checks"],
             cancellation=task.cancellation,
+            bounds=self._bounds(parameters.get("levels"), task),
         )
+
+    def _bounds(self, given: Mapping[str, Any] | None, task: Task) -> Bounds | None:
+        """The levels that each quasi-identifier may have; every problem at once."""
+        if not given:
+            return None
+        where, problems = f"$.method.{self.name}.levels", list[Problem]()
+        heights = {ladder.name: ladder.height for ladder in task.data.ladders}
+        bounds = {name: (0, height) for name, height in heights.items()}
+        for name, asked in given.items():
+            place = f"{where}.{name}"
+            if name not in heights:
+                problems.append(Problem(place, "no such quasi-identifier", nearest(name, heights)))
+                continue
+            ends = asked if isinstance(asked, list) else [asked, asked]
+            example = f"levels: {{{name}: 0}}, or {{{name}: [0, {heights[name]}]}}"
+            if len(ends) != 2 or not all(isinstance(end, int) and not isinstance(end, bool) for end in ends):
+                problems.append(Problem(place, "expected a level, or the lowest and the highest one", example))
+            elif ends[0] > ends[1]:
+                problems.append(Problem(place, "an empty range: the lowest level is above the highest", example))
+            elif ends[0] < 0 or ends[1] > heights[name]:
+                what = f"the levels of this column go from 0, as it is, to {heights[name]}, the coarsest"
+                problems.append(Problem(place, what, example))
+            else:
+                bounds[name] = (ends[0], ends[1])
+        if problems:
+            raise PolicyError(problems)
+        return [bounds[name] for name in heights]
 
     def _weights(self, given: Mapping[str, Any] | None, task: Task) -> dict[str, float]:
         """How much each quasi-identifier counts; every problem at once."""
