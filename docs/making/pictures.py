@@ -26,8 +26,9 @@ from transcripts import BLOCK, DOCS, FILES, run
 
 import polyseme as ps
 from polyseme.demo.walkthrough import INCOME_CLASSES, INCOME_POLICY, income_table
-from polyseme.reports.charts import COLORS, distribution_chart
 from polyseme.reports.contents import Distribution
+from polyseme.results.drawing.bars import distribution_chart
+from polyseme.results.drawing.distribution import COLORS
 
 PICTURES = DOCS / "pictures"
 LARGEST = 150_000

@@ -13,18 +13,18 @@ import pytest
 from report_samples import distribution
 
 from polyseme.kernel.errors import QuestionError
-from polyseme.reports.charts import (
-    COLORS,
+from polyseme.reports.contents import shown_values
+from polyseme.reports.figures import strips
+from polyseme.results.drawing.bars import (
     AnyChart,
     chart_svg,
     distribution_chart,
     distribution_svg,
-    frontier_chart,
     heatmap,
     save_chart,
 )
-from polyseme.reports.contents import shown_values
-from polyseme.reports.figures import strips
+from polyseme.results.drawing.charts import frontier_chart
+from polyseme.results.drawing.distribution import COLORS
 from polyseme.results.table import Table
 
 

@@ -12,9 +12,9 @@ import pytest
 from parsed_page import cells, parsed
 from report_samples import distribution, fact, page, verdict
 
-from polyseme.reports import charts
 from polyseme.reports.contents import AttributeLine, ClassSizes, FindingLine, Outcome, PromiseLine, Treatment
 from polyseme.reports.page import render_page
+from polyseme.results.drawing.distribution import COLORS
 
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(1)>&{{ 7 * 7 }}"
 _VOID = {"meta", "br", "img", "link", "input", "hr"}
@@ -73,9 +73,9 @@ def test_page_follows_light_dark_and_print() -> None:
     assert "@media (prefers-color-scheme: dark)" in text
     assert "@media print" in text
     for name in ("estimate", "published", "original", "muted", "rule"):
-        assert f'="{charts.COLORS[name]}"]' in text, f"{name} is not recolored in the dark"
+        assert f'="{COLORS[name]}"]' in text, f"{name} is not recolored in the dark"
     used = set(re.findall(r'(?:fill|stroke)="(#[0-9a-f]+)"', text))
-    assert used <= set(charts.COLORS.values()), "a color of a chart is unknown to the style sheet"
+    assert used <= set(COLORS.values()), "a color of a chart is unknown to the style sheet"
 
 
 def test_page_says_things_in_order() -> None:

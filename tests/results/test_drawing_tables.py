@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import polyseme
 from polyseme.results.drawing.bars import chart_svg, distribution_chart
 from polyseme.results.drawing.distribution import COLORS, Distribution
 from polyseme.results.table import Table
@@ -123,3 +125,10 @@ def test_cells_without_intervals_are_drawn_without_them() -> None:
     bare = Table(made.of, made.labels, {}, made.values, nothing, nothing, nothing, "paper", 33, made.totals)
     assert "without intervals" in title_of(bare.plot())[1]
     assert "a0: 10 estimated" in texts_of(bare.plot())
+
+
+def test_charts_are_made_in_one_folder_and_pictures_in_one_module() -> None:
+    source = Path(polyseme.__file__).parent
+    texts = {path.relative_to(source).as_posix(): path.read_text(encoding="utf-8") for path in source.rglob("*.py")}
+    assert {name for name, text in texts.items() if "import vl_convert" in text} == {"results/drawing/bars.py"}
+    assert {name.rpartition("/")[0] for name, text in texts.items() if "import altair" in text} == {"results/drawing"}

@@ -74,8 +74,8 @@ if TYPE_CHECKING:
 @click.option(
     "--ledger",
     type=PathType,
-    help="What was published about the same people (polyseme ledger): asked before, told afterwards. Sets that could "
-    "be intersected are refused with exit code 1.",
+    help="What was published about the same people (polyseme ledger): read before, updated afterwards. Sets that "
+    "could be intersected are refused with exit code 1.",
 )
 @click.option("--people", help="With --ledger, whom the table is about; needed unless the ledger knows one group only.")
 @click.option(

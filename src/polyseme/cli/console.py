@@ -191,7 +191,7 @@ def chart_place(chart: Path | None, force: bool) -> None:
         return
     from polyseme.kernel.files import require_place
     from polyseme.kernel.plugins import require
-    from polyseme.reports.templates import picture_kind
+    from polyseme.results.drawing.distribution import picture_kind
 
     picture_kind(chart)
     require("charts", "--chart")

@@ -156,7 +156,7 @@ def command(
         show(table)
     if chart is not None:
         from polyseme.kernel.files import whole_file
-        from polyseme.reports.charts import save_chart
+        from polyseme.results.drawing.bars import save_chart
 
         with whole_file(chart, force) as partial:
             save_chart(table.plot(), partial)

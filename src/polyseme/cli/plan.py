@@ -137,7 +137,8 @@ def command(
             show_hint()
     if chart and grid:
         from polyseme.kernel.files import whole_file
-        from polyseme.reports.charts import frontier_chart, save_chart
+        from polyseme.results.drawing.bars import save_chart
+        from polyseme.results.drawing.charts import frontier_chart
 
         with whole_file(chart, force) as partial:
             save_chart(frontier_chart(grid, tried=tried), partial)

@@ -112,7 +112,7 @@ def warnings(policy: Policy, from_data: Sequence[str], keyed: bool, seeded: bool
     if from_data:
         names = f"{', '.join(from_data[:_NAMED])}{', ...' if len(from_data) > _NAMED else ''}"
         found.append(
-            f"the values or bins of {names} are taken from the table, and published: everybody then knows that a rare "
+            f"the values or bins of {names} are taken from the table, and published: readers learn that a rare "
             "value occurs, whatever is promised. Declare them with domain: [...] or bins: [...]."
         )
         if keyed:

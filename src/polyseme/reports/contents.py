@@ -18,7 +18,7 @@ from polyseme.models.base import Verdict
 from polyseme.release import Manifest
 from polyseme.release.facts import Collected, flaw_of
 from polyseme.results.attackers import Guessers
-from polyseme.results.drawing.distribution import TOP, Distribution, shown_values
+from polyseme.results.drawing.distribution import TOP, ClassSizes, Distribution, shown_values
 
 __all__ = [
     "TOP",
@@ -222,20 +222,6 @@ class AttributeLine:
     protected: bool = False
     domain_from_data: bool = False
     known: bool = True
-
-
-@dataclass(frozen=True)
-class ClassSizes:
-    """How many classes have how many records, by size or by range of sizes.
-
-    labels   "7" or "8–15"
-    classes  with so many records
-    records  in all of these classes
-    """
-
-    labels: tuple[str, ...]
-    classes: tuple[int, ...]
-    records: tuple[int, ...]
 
 
 @dataclass(frozen=True)

@@ -175,7 +175,7 @@ def _bars(
 ) -> Markup | None:
     if not installed("charts"):
         return None
-    from polyseme.reports.charts import distribution_svg
+    from polyseme.results.drawing.bars import distribution_svg
 
     return _inline(distribution_svg(distribution, width, shown=shown, shares=shares, ceiling=ceiling), kind)
 
@@ -183,13 +183,14 @@ def _bars(
 def sizes_figure(treatment: Treatment | None, width: int, kind: str) -> Markup | None:
     if treatment is None or treatment.sizes is None or not installed("charts"):
         return None
-    from polyseme.reports.charts import chart_svg, sizes_chart
+    from polyseme.results.drawing.bars import chart_svg
+    from polyseme.results.drawing.charts import sizes_chart
 
     return _inline(chart_svg(sizes_chart(treatment.sizes, treatment.unit, width)), kind)
 
 
 def _squares(groups: Sequence[Distribution], width: int, kind: str, top: int = TOP) -> Markup:
-    from polyseme.reports.charts import chart_svg, heatmap
+    from polyseme.results.drawing.bars import chart_svg, heatmap
 
     return _inline(chart_svg(heatmap(groups, width, top)), kind)
 

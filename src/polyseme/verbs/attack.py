@@ -35,7 +35,7 @@ def attack(
     other     a second release of the same people
     seed      of these fresh sets: the same findings in every run, for experiments
     population  people with the same quasi-identifiers as a table: the journalist looks for their records, and the
-                marketer for those of everybody; as they are, or generalized like the release
+                marketer for those of all people; as they are, or generalized like the release
     """
     # Charts and attacks cost a second to import: only calls that need them pay.
     from polyseme.scrutiny.attacks.audit import attack_release

@@ -57,7 +57,7 @@ def _added(path: Path, publication: Publication) -> Ledger:
 
 
 def exposures(ledger: Ledger | str | Path, people: str | None = None) -> Exposures:
-    """What all releases of a ledger tell together, about everybody in it or some."""
+    """What all releases of a ledger tell together, about all people in it or some."""
     ledger = ledger if isinstance(ledger, Ledger) else Ledger.load(ledger)
     if people is not None and people not in ledger.people:
         raise QuestionError(Problem("people", f"no release about '{people}'", f"one of: {', '.join(ledger.people)}"))

@@ -110,7 +110,7 @@ def prior_from_table(
         numbers[some],
         "table",
         None if share is None else float(share),
-        (how, "groups are drawn toward everybody as far as chance explains that they differ"),
+        (how, "groups are shrunk toward the whole table as far as chance explains that they differ"),
     )
 
 

@@ -52,7 +52,7 @@ def _large_odds(campaign: Campaign) -> Iterator[str]:
         if column.odds > ODDS_WITH_CONSENT * (1.0 + SLACK):
             yield (
                 f"a set of '{column.name}' can change the odds between two of its candidates by a factor of "
-                f"{column.odds:,.3g}. Respondents are told so and have to agree. {tempered_offer(column)}"
+                f"{column.odds:,.3g}. Respondents read this and must agree. {tempered_offer(column)}"
             )
 
 
@@ -139,7 +139,7 @@ def _sourceless(columns: Sequence[Column], questions: Questions) -> Iterator[Pro
         priors = [member.prior for member in column.strata.members if member.prior is not None]
         if "source" not in questions.questions[column.name] and any(prior.max() > prior.min() for prior in priors):
             where = f"questions.questions.{column.name}"
-            what = "its prior is not uniform: people are told where it comes from"
+            what = "its prior is not uniform: respondents must read where it comes from"
             yield Problem(where, what, "source: Statistical Office, census of 2025")
 
 

@@ -172,8 +172,8 @@ def _collection(reader: Reader, languages: Sequence[str]) -> dict[str, Any]:
 
 _WHY = {
     "planned": "how many answers are expected: planned: 5000",
-    "purpose": "people are told what their answers are for",
-    "contact": "people are told whom to ask: an address of mail or a page",
+    "purpose": "respondents read what their answers are for",
+    "contact": "respondents read whom to contact: an e-mail address or a page",
 }
 
 

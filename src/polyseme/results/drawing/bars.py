@@ -13,6 +13,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import altair as alt
@@ -20,7 +21,7 @@ import numpy as np
 import vl_convert
 
 from polyseme.kernel.arrays import Ints
-from polyseme.results.drawing.distribution import COLORS, TOP, Distribution, drawable, shown_values
+from polyseme.results.drawing.distribution import COLORS, TOP, Distribution, drawable, picture_kind, shown_values
 from polyseme.results.views.formats import count, quantity
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "heatmap",
     "name_axis",
     "names_axis",
+    "save_chart",
     "squares",
     "tilted",
     "titled",
@@ -149,6 +151,22 @@ def chart_svg(chart: AnyChart) -> str:
     """The chart as SVG text."""
     svg: str = vl_convert.vegalite_to_svg(drawable(chart.to_dict()), allowed_base_urls=[])
     return svg
+
+
+def save_chart(chart: AnyChart, path: str | Path, suffix: str | None = None) -> Path:
+    """Write the chart as a picture, PNG, SVG or PDF by `suffix` (default: that of `path`)."""
+    path = Path(path)
+    suffix = picture_kind(path if suffix is None else Path(f"chart{suffix}"))
+    if suffix == ".svg":
+        path.write_text(chart_svg(chart), encoding="utf-8")
+        return path
+    light = {"background": "white", **drawable(chart.to_dict())}
+    light["config"] = {**light.get("config", {}), "background": "white"}
+    if suffix == ".png":
+        path.write_bytes(vl_convert.vegalite_to_png(light, scale=2, allowed_base_urls=[]))
+    else:
+        path.write_bytes(vl_convert.vegalite_to_pdf(light, allowed_base_urls=[]))
+    return path
 
 
 _UPRIGHT = 24

@@ -1,4 +1,4 @@
-"""The numbers and colors of a chart of one attribute, without the drawing libraries."""
+"""Numbers and colors of charts, and the kinds of pictures, without the drawing libraries."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
 from polyseme.kernel.arrays import Floats, Ints
+from polyseme.kernel.errors import QuestionError
 
-__all__ = ["COLORS", "TOP", "Distribution", "drawable", "highest_share", "shown_values"]
+__all__ = ["COLORS", "TOP", "ClassSizes", "Distribution", "drawable", "highest_share", "picture_kind", "shown_values"]
 
 
 TOP: Final = 40
@@ -107,3 +109,33 @@ def drawable(part: Any) -> Any:
     if isinstance(part, Mapping):
         return {drawable(key): drawable(value) for key, value in part.items()}
     return [drawable(item) for item in part] if isinstance(part, list) else part
+
+
+@dataclass(frozen=True)
+class ClassSizes:
+    """How many classes have how many records, by size or by range of sizes.
+
+    labels   "7" or "8–15"
+    classes  with so many records
+    records  in all of these classes
+    """
+
+    labels: tuple[str, ...]
+    classes: tuple[int, ...]
+    records: tuple[int, ...]
+
+
+_PICTURE_KINDS = (".png", ".svg", ".pdf")
+
+
+def picture_kind(path: Path) -> str:
+    """The suffix of a picture; raises unless it is one that can be drawn.
+
+    >>> picture_kind(Path("income.PDF"))
+    '.pdf'
+    """
+    suffix = path.suffix.lower()
+    if suffix not in _PICTURE_KINDS:
+        what = f"'{suffix}'" if suffix else "a file without a suffix"
+        raise QuestionError(f"{path.name}: a chart is saved as .png, .svg or .pdf, not as {what}")
+    return suffix

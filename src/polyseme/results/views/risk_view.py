@@ -170,7 +170,7 @@ def _measure_rows(item: Document, units: str) -> list[tuple[str, ...]]:
         (
             "single value",
             count(item["homogeneous"]),
-            f"{units} whose class gives the value away: {_share(item)} of all",
+            f"{units} whose class has a single value: {_share(item)} of all",
         ),
         ("t", quantity(item["t"]), f"how far a class is from the table, 0 to 1; {apart}"),
     ]

@@ -34,7 +34,7 @@ def attack(scene: Scene) -> tuple[Finding, ...]:
         largest_share(scene.truth, shown.expected),
         above(success, bound),
         knows="the published set, the exact mechanism and a prior over the values",
-        gains="the value of the person whose set gives most away",
+        gains="the value of the person whose set reveals most",
         helps="the balanced mechanism, with a reference prior near the truth; a larger l",
         detail=detail,
     )

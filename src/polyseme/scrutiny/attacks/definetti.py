@@ -277,7 +277,7 @@ def attack(scene: Scene) -> tuple[Finding, ...]:
         bound,
         largest_share(scene.truth, uniform(shown.size)),
         exceeded,
-        knows="the whole release, and everybody's quasi-identifiers",
+        knows="the whole release, and the quasi-identifiers of all people",
         gains="the value, where quasi-identifiers and sensitive values are associated",
         helps="a larger l, coarser quasi-identifiers, or protecting them as well",
         detail=detail,

@@ -87,7 +87,7 @@ def attack(scene: Scene) -> tuple[Finding, ...]:
         None,
         float(within.whole.max()),
         False,
-        knows="the whole release, and everybody's quasi-identifiers",
+        knows="the whole release, and the quasi-identifiers of all people",
         gains="the value, where quasi-identifiers and sensitive values are associated",
         helps="a larger l, generalized quasi-identifiers, or sets of candidates in the place of groups",
         detail=detail,

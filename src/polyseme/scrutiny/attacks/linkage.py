@@ -117,7 +117,7 @@ def _by_classes(scene: Scene) -> tuple[Finding, ...]:
         detail |= {"fewest_people": float(matches.min()), "nobody_fits": float(classes.sizes[matches == 0].sum())}
     who = [
         ("prosecutor", found.highest, "the person's quasi-identifiers, and that the person is in the table", bound),
-        ("marketer", marketer, "the quasi-identifiers of everybody", bound if matches is None else among),
+        ("marketer", marketer, "the quasi-identifiers of all people", bound if matches is None else among),
     ]
     if found.journalist is not None:
         who.insert(1, ("journalist", found.journalist, "quasi-identifiers of the whole population", among))

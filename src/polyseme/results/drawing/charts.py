@@ -1,46 +1,20 @@
-"""Charts of reports and plans as Vega-Lite, pictures of them, and templates of pages.
-
-Pictures are made without any network; which ones there are is known without the libraries that draw them. In templates
-every value is escaped, and one that is missing is an error.
-"""
+"""Charts of plans and of class sizes: what is possible, at which risk and with which error."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import altair as alt
 import numpy as np
-import vl_convert
 
-from polyseme.reports.contents import ClassSizes
-from polyseme.reports.templates import picture_kind
-from polyseme.results.drawing.bars import (
-    LOOK,
-    AnyChart,
-    chart_svg,
-    distribution_chart,
-    distribution_svg,
-    heatmap,
-    names_axis,
-)
-from polyseme.results.drawing.distribution import COLORS, drawable
+from polyseme.results.drawing.bars import LOOK, names_axis
+from polyseme.results.drawing.distribution import COLORS, ClassSizes
 from polyseme.results.views.formats import count, points, quantity
 from polyseme.results.views.plan_tables import STATUS
 from polyseme.results.views.tables import Setting, Tried
 
-__all__ = [
-    "COLORS",
-    "AnyChart",
-    "chart_svg",
-    "distribution_chart",
-    "distribution_svg",
-    "frontier_chart",
-    "heatmap",
-    "save_chart",
-    "sizes_chart",
-]
+__all__ = ["frontier_chart", "sizes_chart"]
 
 
 def sizes_chart(sizes: ClassSizes, unit: str = "class", width: int = 640) -> alt.LayerChart:
@@ -218,19 +192,3 @@ def _grid(data: alt.InlineData, side: int) -> alt.Chart:
         )
     )
     return grid
-
-
-def save_chart(chart: AnyChart, path: str | Path, suffix: str | None = None) -> Path:
-    """Write the chart as a picture, PNG, SVG or PDF by `suffix` (default: that of `path`)."""
-    path = Path(path)
-    suffix = picture_kind(path if suffix is None else Path(f"chart{suffix}"))
-    if suffix == ".svg":
-        path.write_text(chart_svg(chart), encoding="utf-8")
-        return path
-    light = {"background": "white", **drawable(chart.to_dict())}
-    light["config"] = {**light.get("config", {}), "background": "white"}
-    if suffix == ".png":
-        path.write_bytes(vl_convert.vegalite_to_png(light, scale=2, allowed_base_urls=[]))
-    else:
-        path.write_bytes(vl_convert.vegalite_to_pdf(light, allowed_base_urls=[]))
-    return path
