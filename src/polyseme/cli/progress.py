@@ -55,7 +55,7 @@ class _Bars:
 
 
 def _columns() -> Iterator[ProgressColumn]:
-    """What stands beside the name of a stage: a bar where its total is known, and its time where it is not."""
+    """Columns beside the name of a stage: a bar where its total is known, else its time."""
     from rich import progress
     from rich.text import Text
 
