@@ -157,9 +157,12 @@ def _common() -> Any:
     """A command with the options that many commands have, and nothing else."""
     import click
 
-    from polyseme.cli.console import json_option, show_values_option, text_table_options
+    from polyseme.cli import console
 
-    return click.command("VERB")(text_table_options(show_values_option(json_option(lambda: None))))
+    made = console.json_option(console.force_option(console.explain_option(lambda: None)))
+    return click.command("VERB")(
+        console.text_table_options(console.show_values_option(console.allow_outside_option(made)))
+    )
 
 
 _HELP = re.compile(r"\n  (-h, )?--help +Show this message and exit\.")

@@ -82,9 +82,13 @@ def seed_loops(text: str) -> list[int]:
     found = []
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.For | ast.comprehension):
-            looped = ast.unparse(node.target) == "seed" and ast.unparse(node.iter).startswith("range(")
+            looped = (
+                isinstance(node.target, ast.Name)
+                and node.target.id == "seed"
+                and ast.unparse(node.iter).startswith("range(")
+            )
             found += [node.target.lineno] if looped else []
-        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.mark.parametrize":
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "parametrize":
             names, values = (ast.unparse(argument) for argument in node.args[:2])
             found += [node.lineno] if "seed" in names and "range(" in values else []
     return found

@@ -150,7 +150,7 @@ def significant(table) -> bool:
 
 
 @pytest.mark.parametrize("estimator", ["ml", "inverse"])
-@pytest.mark.parametrize("n", [60, 300])
+@pytest.mark.parametrize("n", [60, pytest.param(300, marks=pytest.mark.slow)])
 def test_independence_keeps_its_level_where_values_are_rare(estimator, n):
     mechanisms, rng = [plain(6, 3), plain(4, 2)], np.random.default_rng(3)
     rejected = 0

@@ -11,7 +11,8 @@ from polyseme.designs.mechanism import Mechanism
 from polyseme.inference.knowledge.held_out import Judge, Judged, folds, judged_groups, likeliest
 from polyseme.kernel.randomness import SystemStream
 from polyseme.privacy.analysis.learner import success
-from polyseme.scrutiny.attacks import Promised, Scene, Shown, definetti, published_estimate
+from polyseme.scrutiny.attacks import definetti, published_estimate
+from polyseme.scrutiny.attacks.scene import Promised, Scene, Shown
 from polyseme.semantics.distances import LineDistance
 from polyseme.semantics.distances.base import Clusters
 

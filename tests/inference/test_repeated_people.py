@@ -40,7 +40,15 @@ def fixed_key(folder: Path, name: str) -> Path:
     return key
 
 
-@pytest.mark.parametrize(("times", "estimator"), [(1, "ml"), (5, "ml"), (5, "inverse"), (9, "ml")])
+@pytest.mark.parametrize(
+    ("times", "estimator"),
+    [
+        pytest.param(1, "ml", marks=pytest.mark.slow),
+        (5, "ml"),
+        pytest.param(5, "inverse", marks=pytest.mark.slow),
+        pytest.param(9, "ml", marks=pytest.mark.slow),
+    ],
+)
 def test_intervals_hold_the_truth_however_many_records_people_have(tmp_path: Path, times: int, estimator: str) -> None:
     frame, truth = people(300, times)
     policy, held, widths = ps.Policy.loads(POLICY), [], []

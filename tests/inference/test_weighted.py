@@ -171,7 +171,7 @@ def test_what_cannot_be_weighted_is_refused():
     "scene",
     [
         WeightedScene("smooth", "line (3,3)", 300, 0.8),
-        WeightedScene("steep", "line (2,2)", 300, 0.6, 1.5, "super"),
+        pytest.param(WeightedScene("steep", "line (2,2)", 300, 0.6, 1.5, "super"), marks=pytest.mark.slow),
     ],
     ids=str,
 )

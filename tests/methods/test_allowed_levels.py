@@ -113,6 +113,11 @@ def test_alternatives_are_the_best_levels_with_one_column_finer() -> None:
             losses.add(round(expected, 12))
     assert {round(one.loss, 12) for one in found} == losses
     for one in found:
+        assert one.heights == HEIGHTS
+        assert one.to_dict()["kept"] == pytest.approx(1 - precision(tuple(one.levels.values())))
+        assert one.to_dict()["suppressed_share"] == one.suppressed / len(TABLE)
+        hidden = [name for name, level in one.levels.items() if level == HEIGHTS[name]]
+        assert [name for name, words in one.words.items() if words == "hidden (*)"] == hidden
         assert suppressed(tuple(one.levels.values())) == one.suppressed
         assert one.loss >= now.applied.loss  # type: ignore[operator]
         assert all(one.levels[name] < now.applied.levels[name] for name in one.more)

@@ -80,7 +80,14 @@ def published(records, ladders, data, made):
     return records.with_columns(column.alias(name) for name, column in zip(data.names, columns))
 
 
-@pytest.mark.parametrize("reference", REFERENCES, ids=lambda item: f"{next(iter(item[0][0]))}-{item[1]}")
+@pytest.mark.parametrize(
+    "reference",
+    [
+        pytest.param(item, marks=pytest.mark.slow if item[2] == "discernibility" and item[1] else ())
+        for item in REFERENCES
+    ],
+    ids=lambda item: f"{next(iter(item[0][0]))}-{item[1]}",
+)
 def test_reference_optima(records, ladders, background, reference):
     specs, suppression, loss, expected, levels = reference
     data = microdata(records, ladders, len(levels))
@@ -99,6 +106,7 @@ def test_few_nodes_are_looked_at(records, ladders):
     assert optimum(data, Goal.of([K], data), suppression=0.04).checks < 600  # of 12,960
 
 
+@pytest.mark.slow
 def test_local_recoding_shows_most_of_what_would_be_suppressed(records, ladders):
     data = microdata(records, ladders, 9)
     goal = Goal.of([K], data)

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 from draws import Generator, generators
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 
 import polyseme as ps
 
@@ -81,15 +81,24 @@ def reference(table: pl.DataFrame) -> tuple[float, int, tuple[int, ...]] | None:
     return best
 
 
-@settings(max_examples=60)
-@given(generators().map(random_table))
-def test_the_loss_counts_the_values_that_there_are(table: pl.DataFrame) -> None:
+def test_the_loss_counts_the_values_that_there_are() -> None:
     """Levels and loss of the optimum, over random tables."""
-    expected = reference(table)
-    assume(expected is not None)
-    applied = ps.anonymize(table, ps.Policy.loads(POLICY)).manifest.applied
-    assert tuple(applied.levels.values()) == expected[2]
-    assert applied.loss == pytest.approx(expected[0], abs=1e-9)
+    compared = 0
+
+    @settings(max_examples=60)
+    @given(generators().map(random_table))
+    def check(table: pl.DataFrame) -> None:
+        nonlocal compared
+        expected = reference(table)
+        if expected is None:
+            return
+        compared += 1
+        applied = ps.anonymize(table, ps.Policy.loads(POLICY)).manifest.applied
+        assert tuple(applied.levels.values()) == expected[2]
+        assert applied.loss == pytest.approx(expected[0], abs=1e-9)
+
+    check()
+    assert compared >= 20
 
 
 def test_a_third_of_a_column_is_a_third() -> None:

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 import polyseme as ps
 from polyseme.kernel.errors import ImpossibleError, PolicyError, QuestionError, TableError
-from polyseme.scrutiny.attacks import Promised, Scene, linkage
+from polyseme.scrutiny.attacks import linkage
+from polyseme.scrutiny.attacks.scene import Promised, Scene
 from polyseme.tables.equivalence_classes import Classes
 from polyseme.tables.people import people_fitting
 

@@ -30,7 +30,6 @@ from polyseme.kernel.errors import PolicyError
 
 if TYPE_CHECKING:
     from polyseme.results.method import Alternative
-    from polyseme.results.plan import Plan
 
 
 @click.command("plan")
@@ -133,7 +132,7 @@ def command(
         for one in advice:
             show(advice_view(one))
         if alternatives:
-            _show_alternatives(policy, made, others)
+            _show_alternatives(policy, others)
         if not explain:
             show_hint()
     if chart and grid:
@@ -149,20 +148,19 @@ def command(
         sys.exit(1 if made.usable else 2)
 
 
-def _show_alternatives(policy: Path, made: Plan, others: Sequence[Alternative]) -> None:
+def _show_alternatives(policy: Path, others: Sequence[Alternative]) -> None:
     """Other levels that keep the same models, each with the command that takes it."""
     from polyseme.policy.edit import spelled
     from polyseme.results.views.terminal import titled_view
 
-    head = (("more of", False), ("less of", False), ("levels", False), ("loss", True), ("left out", True))
-    records = made.grouping.records if made.grouping is not None else None
+    head = (("more of", False), ("less of", False), ("shown", False), ("loss", True), ("left out", True))
     rows = [
         (
             ", ".join(one.more) or "-",
             ", ".join(one.less) or "-",
-            ", ".join(f"{name} {level}" for name, level in one.levels.items()),
+            ", ".join(f"{name} {words}" for name, words in one.words.items()),
             f"{one.loss:.4g}",
-            f"{one.suppressed / records:.1%}" if records else f"{one.suppressed:,}",
+            f"{one.share:.1%}",
         )
         for one in others
     ]

@@ -21,41 +21,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from types import FrameType
+from typing import TYPE_CHECKING
 
 import click
-from rich.console import Console, RenderableType
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    SpinnerColumn,
-    Task,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
-from rich.text import Text
 
 from polyseme.kernel.work import Cancellation, current_cancellation, listening
 from polyseme.kernel.work import Progress as Step
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.progress import Progress, ProgressColumn, Task, TaskID
 
 __all__ = ["Interruption", "ProgressLines", "keeping_best", "shown_progress"]
 
 _BETWEEN = 0.1
 """Seconds between two lines about the same stage: more would only slow down their reader."""
-
-
-class _OfTotal(ProgressColumn):
-    """A column of those stages only whose total is known, or is not."""
-
-    def __init__(self, column: ProgressColumn, known: bool = True) -> None:
-        super().__init__()
-        self._column, self._known = column, known
-
-    def render(self, task: Task) -> RenderableType:
-        return self._column.render(task) if (task.total is not None) is self._known else Text()
 
 
 class _Bars:
@@ -74,20 +54,38 @@ class _Bars:
         self._bars.remove_task(task)
 
 
+def _columns() -> Iterator[ProgressColumn]:
+    """What stands beside the name of a stage: a bar where its total is known, and its time where it is not."""
+    from rich import progress
+    from rich.text import Text
+
+    class OfTotal(progress.ProgressColumn):
+        """A column of those stages only whose total is known, or is not."""
+
+        def __init__(self, column: ProgressColumn, known: bool = True) -> None:
+            super().__init__()
+            self._column, self._known = column, known
+
+        def render(self, task: Task) -> RenderableType:
+            return self._column.render(task) if (task.total is not None) is self._known else Text()
+
+    yield progress.SpinnerColumn()
+    yield progress.TextColumn("{task.description}", markup=False)
+    yield OfTotal(progress.BarColumn(bar_width=20))
+    yield OfTotal(progress.MofNCompleteColumn())
+    yield OfTotal(progress.TimeRemainingColumn())
+    yield OfTotal(progress.TimeElapsedColumn(), known=False)
+
+
 @contextmanager
 def shown_progress(label: str) -> Iterator[None]:
     """What the block does, on standard error; nothing of it is left afterwards."""
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}", markup=False),
-        _OfTotal(BarColumn(bar_width=20)),
-        _OfTotal(MofNCompleteColumn()),
-        _OfTotal(TimeRemainingColumn()),
-        _OfTotal(TimeElapsedColumn(), known=False),
-    )
+    from rich.console import Console
+    from rich.progress import Progress
+
     # Where standard output is a pipe, its text goes there, and nothing of it goes to the bars.
     shared = sys.stdout.isatty()
-    display = Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=shared)
+    display = Progress(*_columns(), console=Console(stderr=True), transient=True, redirect_stdout=shared)
     with display as bars, listening(_Bars(bars)):
         bars.add_task(label, total=None)
         yield

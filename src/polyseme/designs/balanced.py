@@ -25,10 +25,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.sparse import coo_array, csr_array, hstack, vstack
 
 from polyseme.designs.base import LEAST_SHARE, SET_LIMIT
 from polyseme.designs.circle import ROOTED_LIMIT, CircleDesign, fit_rooted
@@ -53,6 +52,9 @@ from polyseme.designs.ring import as_line
 from polyseme.kernel.arrays import Floats, Ints
 from polyseme.kernel.errors import ImpossibleError, PolicyError
 from polyseme.semantics.distances.base import Circle, Clusters, Graph, Line, Structure
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 __all__ = [
     "RAREST",
@@ -96,6 +98,8 @@ class Reach(ABC):
 
     def solve(self, cost: Floats, rows: csr_array | Floats, limits: Floats) -> Floats:
         """The unknowns that minimize `cost` under the conditions and `rows @ (y, extra) <= limits`."""
+        from scipy.sparse import csr_array, vstack
+
         given = dict(self._given(len(cost) - self.expand.shape[1]))
         above, most = given.pop("A_ub"), np.concatenate([given.pop("b_ub"), limits])
         if isinstance(rows, np.ndarray):
@@ -121,6 +125,8 @@ class Reach(ABC):
 
 def _written(matrix: Any) -> Floats:
     """A matrix with its zeros."""
+    from scipy.sparse import csr_array
+
     return matrix if isinstance(matrix, np.ndarray) else csr_array(matrix).toarray()
 
 
@@ -128,6 +134,8 @@ class LineReach(Reach):
     """On a line, and over clusters as a line."""
 
     def __init__(self, line: Line, l: int) -> None:
+        from scipy.sparse import csr_array
+
         self.line, self.l = line, l
         size, codes = line.size, line.order
         places, ones = np.arange(size), np.ones(size)
@@ -138,6 +146,8 @@ class LineReach(Reach):
         )
 
     def conditions(self, extra: int) -> dict[str, Any]:
+        from scipy.sparse import coo_array, hstack, vstack
+
         size = self.line.size
         # Sums may not fall, and a window holds at most one.
         rows = vstack([self._windows, -self.expand])
@@ -197,6 +207,8 @@ class ListedReach(Reach):
         self.expand = membership(sets, size)
 
     def conditions(self, extra: int) -> dict[str, Any]:
+        from scipy.sparse import csr_array
+
         count = len(self.sets)
         return {
             "A_ub": csr_array((0, count + extra)),
@@ -242,6 +254,8 @@ def floor_inclusion(reach: Reach, prior: Floats) -> Floats:
 
 def _covering(reach: Reach, prior: Floats) -> Floats:
     """The unknowns of the reach, and the largest `1 / t`."""
+    from scipy.sparse import coo_array, hstack
+
     rows = hstack([-reach.expand, coo_array(prior[:, None])], format="csr")
     cost = np.append(np.zeros(reach.expand.shape[1]), -1.0)
     return reach.solve(cost, rows, np.zeros(len(prior)))
@@ -438,6 +452,8 @@ def _room(structure: Structure, l: int, plain: Floats, target: Floats) -> float:
 
 
 def _listed_room(member: csr_array, plain: Floats, target: Floats) -> float:
+    from scipy.sparse import coo_array, hstack
+
     columns = hstack([member, coo_array((plain - target)[:, None])], format="csr")
     cost = np.append(np.zeros(member.shape[1]), -1.0)
     bounds = [(0.0, None)] * member.shape[1] + [(0.0, 1.0)]

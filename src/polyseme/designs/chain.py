@@ -17,7 +17,6 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
-from scipy.special import gammaln
 
 from polyseme.kernel.arrays import Floats, Ints
 from polyseme.kernel.errors import ImpossibleError
@@ -70,8 +69,18 @@ class Chain:
         shift = top + np.log(np.exp(log_weights - top).sum() / l)
         self.log_weights = log_weights - shift
         self.weights = np.exp(self.log_weights)
+        self._shift = float(shift)
         self._fill()
-        self.log_partition = self.log_total + l * float(shift)
+
+    @property
+    def log_total(self) -> float:
+        """The logarithm of the sum over all chains, of the weights that sums are taken with."""
+        return self._log_total
+
+    @property
+    def log_partition(self) -> float:
+        """The same, of the weights that were given."""
+        return self.log_total + self.l * self._shift
 
     def _fill(self) -> None:
         steps, l, w = self.steps, self.l, self.weights
@@ -90,7 +99,7 @@ class Chain:
                 self.after[r + 1], after_scale[r + 1] = _scaled(row, after_scale[r])
         self.before_scale, self.after_scale = before_scale, after_scale
         total = (w * self.before[l - 1])[steps.last_start :].sum()
-        self.log_total = float(np.log(total) + before_scale[l - 1]) if total > 0 else -np.inf
+        self._log_total = float(np.log(total) + before_scale[l - 1]) if total > 0 else -np.inf
 
     @cached_property
     def mix(self) -> Floats:
@@ -207,9 +216,16 @@ class EvenChain(Chain):
     def __init__(self, steps: Steps, l: int) -> None:
         self.steps, self.l, self.size = steps, l, steps.size
         self.log_weights, self.weights = np.zeros(self.size), np.ones(self.size)
-        self.log_total = self.log_partition = float(
-            gammaln(self.size + 1.0) - gammaln(l + 1.0) - gammaln(self.size - l + 1.0)
-        )
+
+    @property
+    def log_total(self) -> float:
+        from scipy.special import gammaln
+
+        return float(gammaln(self.size + 1.0) - gammaln(self.l + 1.0) - gammaln(self.size - self.l + 1.0))
+
+    @property
+    def log_partition(self) -> float:
+        return self.log_total
 
     @cached_property
     def inclusion(self) -> Floats:

@@ -18,16 +18,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.sparse import coo_array, csr_array, hstack, vstack
 
 from polyseme.designs.distribution import count_sets, list_sets
 from polyseme.designs.ring import as_line, ring_of
 from polyseme.kernel.arrays import Floats, Ints
 from polyseme.kernel.errors import ImpossibleError
 from polyseme.semantics.distances.base import Circle, Clusters, Graph, Line, Structure
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 __all__ = [
     "LISTED_LIMIT",
@@ -161,6 +163,8 @@ def possible_sets(sets: Ints, target: Floats) -> Ints:
     `A (t + e) = s * target`, `0 <= t <= 1`, `e, s >= 0`. As `s` is free, every set that can have any probability at all
     reaches `t = 1`.
     """
+    from scipy.sparse import coo_array, hstack
+
     count = len(sets)
     if count == 0:
         return np.empty(0, dtype=np.int64)
@@ -174,6 +178,8 @@ def possible_sets(sets: Ints, target: Floats) -> Ints:
 
 def membership(sets: Ints, size: int) -> csr_array:
     """Which value is in which set, as ones: (F, sets)."""
+    from scipy.sparse import csr_array
+
     count, l = sets.shape
     return csr_array((np.ones(count * l), (sets.ravel(), np.repeat(np.arange(count), l))), shape=(size, count))
 
@@ -195,6 +201,8 @@ def least_uneven(structure: Structure, l: int, prior: Floats) -> Floats:
     Minimize `s` subject to `pi_v <= y_v <= s pi_v` where `rho = y / k` is within reach for some scale `k`; then no
     posterior exceeds `s / (s + l - 1)`.
     """
+    from scipy.sparse import coo_array, hstack, vstack
+
     if isinstance(structure, Line):
         return _least_uneven_line(structure, l, prior)
     sets = few_sets(structure, l)
@@ -212,6 +220,8 @@ def least_uneven(structure: Structure, l: int, prior: Floats) -> Floats:
 
 
 def _least_uneven_line(line: Line, l: int, prior: Floats) -> Floats:
+    from scipy.sparse import csr_array, vstack
+
     size = line.size
     pi = prior[line.order]
     # Unknowns: the sums c_0 ... c_F of y along the line, then the scale k, then s.
@@ -236,6 +246,8 @@ def _least_uneven_line(line: Line, l: int, prior: Floats) -> Floats:
 
 
 def _rows(entries: list[tuple[Ints, Floats]], rows: Ints, width: int) -> csr_array:
+    from scipy.sparse import csr_array
+
     columns = np.concatenate([column for column, _ in entries])
     values = np.concatenate([value for _, value in entries])
     return csr_array((values, (np.tile(rows, len(entries)), columns)), shape=(len(rows), width))

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.special import gammaln
 
 from polyseme.designs.chain import Chain
 from polyseme.designs.ring import ring_of
@@ -104,6 +103,7 @@ def on_chain(chain: Chain) -> Within:
 
 def any_of(size: int, l: int) -> Within:
     """Any `l` of `size` values, all sets alike: the binomial of those that are kept."""
+    from scipy.special import gammaln
 
     def within(kept: Floats) -> Floats:
         rest = kept.sum(axis=1)

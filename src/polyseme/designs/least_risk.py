@@ -23,9 +23,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.sparse import coo_array, csr_array, hstack, vstack
 
 from polyseme.designs.balanced import ListedReach, Reach, balanced, floor_posterior, proper_prior, reach_of
 from polyseme.designs.base import Trade
@@ -40,6 +40,9 @@ from polyseme.kernel.arrays import Floats, Ints
 from polyseme.kernel.errors import ImpossibleError
 from polyseme.kernel.work import check_cancelled
 from polyseme.semantics.distances.base import Circle, Clusters, Graph, Line, Structure
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 __all__ = ["DOUBT", "STEPS", "least_risk", "lower_risk"]
 
@@ -91,6 +94,8 @@ def _lightest(reach: Reach, prior: Floats, rho: Floats) -> tuple[Ints, Ints]:
 
 def _step(reach: Reach, prior: Floats, rho: Floats, pairs: tuple[Ints, Ints], trust: float) -> Floats | None:
     """The best point by the tangents within the trust region; None when the program fails."""
+    from scipy.sparse import csr_array
+
     members, sets = pairs
     cost = prior / rho
     total = cost[sets].sum(axis=1)
@@ -116,6 +121,8 @@ def _step(reach: Reach, prior: Floats, rho: Floats, pairs: tuple[Ints, Ints], tr
 
 def _rows(reach: Reach, tangents: csr_array) -> csr_array | Floats:
     """Constraints: tangents below the last unknown, inclusion probabilities in the trust region."""
+    from scipy.sparse import coo_array, hstack, vstack
+
     count, size = tangents.shape
     full = reach.full
     if full is not None:

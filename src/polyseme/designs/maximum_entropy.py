@@ -15,7 +15,6 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from polyseme.designs.distribution import MaximumEntropy, compatibility, list_sets
 from polyseme.designs.information import INFORMATION_LIMIT, error_from
@@ -54,8 +53,8 @@ _RIDGE = 1e-13
 class Family(Protocol):
     """A distribution over sets of the exponential family, at given log weights."""
 
-    log_partition: float
-
+    @property
+    def log_partition(self) -> float: ...
     @property
     def inclusion(self) -> Floats: ...
     def covariance(self) -> Floats: ...
@@ -122,6 +121,8 @@ def _search(
 
 def _solve(here: Family, gradient: Floats) -> Floats:
     """`covariance^-1 gradient`; directions in which no set differs are left alone."""
+    from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
     solution, settled = _conjugate_gradients(here, gradient, rounds=_CONJUGATE[len(gradient) > _DENSE])
     if settled or len(gradient) > _DENSE:
         return solution

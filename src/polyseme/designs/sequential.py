@@ -198,22 +198,40 @@ class PrintedExtensions:
     def allowed(self, members: Ints) -> Bools:
         """Which ranks may join each partial set (n, k): (n, F)."""
         ranks, room = self._room(members)
-        apart = np.arange(self.size)[None, :, None] - ranks[:, None, :]
-        before, after = (apart % self.size).min(axis=2), (-apart % self.size).min(axis=2)
+        near, before, after = np.full((3, len(members), self.size), self.size)
+        for rank in ranks.T[:, :, None]:
+            apart = np.arange(self.size) - rank
+            np.minimum(near, np.abs(apart), out=near)
+            np.minimum(before, np.where(apart < 0, apart + self.size, apart), out=before)
+            np.minimum(after, np.where(apart > 0, self.size - apart, -apart), out=after)
         left = room[:, None] - (before + after) // self.d + before // self.d + after // self.d
-        compatible: Bools = np.abs(apart).min(axis=2) >= self.d
-        return np.asarray(compatible & (left >= self.l))
+        allowed: Bools = (near >= self.d) & (left >= self.l)
+        return allowed
 
     def degree(self, members: Ints) -> Ints:
         degree: Ints = self.allowed(members).sum(axis=1)
         return degree
 
     def extend(self, members: Ints, uniforms: Floats) -> Ints:
-        total = self.allowed(members).cumsum(axis=1)
-        chosen = (total <= (uniforms * total[:, -1]).astype(np.int64)[:, None]).sum(axis=1)
-        joined = np.concatenate([members, self.order[chosen][:, None]], axis=1)
+        # Many records share a partial set: what may join is found once for each.
+        different, which = _distinct(members, self.size)
+        allowed = self.allowed(different)
+        degree = allowed.sum(axis=1)
+        joining = np.nonzero(allowed)[1][
+            (degree.cumsum() - degree)[which] + (uniforms * degree[which]).astype(np.int64)
+        ]
+        joined = np.concatenate([members, self.order[joining][:, None]], axis=1)
         joined.sort(axis=1)
         return joined
+
+
+def _distinct(members: Ints, size: int) -> tuple[Ints, Ints]:
+    """The different rows of members below `size`, and which of them each row is."""
+    which = np.zeros(len(members), dtype=np.int64)
+    first = which[:1]
+    for column in members.T:
+        _, first, which = np.unique(which * size + column, return_index=True, return_inverse=True)
+    return members[first], which
 
 
 def _subsets(sets: Ints, size: int) -> Ints:

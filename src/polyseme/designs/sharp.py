@@ -26,7 +26,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from polyseme.designs.balanced import balanced, proper_prior
 from polyseme.designs.distribution import MaximumEntropy, count_sets, list_sets
@@ -68,6 +67,8 @@ class _Pairs:
     """Joint inclusion in coordinates: one per pair of values in some set, also (v, v)."""
 
     def __init__(self, sets: Ints, size: int) -> None:
+        from scipy.sparse import csr_array
+
         first, second = np.triu_indices(sets.shape[1])
         numbers = sets[:, first] * size + sets[:, second]
         kinds, which = np.unique(numbers, return_inverse=True)

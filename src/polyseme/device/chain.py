@@ -31,8 +31,6 @@ from itertools import accumulate
 from math import inf
 from operator import add
 
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-
 __all__ = ["DRAW", "SUBKEY_BYTES", "Chain", "KeyStream", "fresh_subkey", "least_between", "sticky_subkey"]
 
 DRAW = "polyseme-draw-1"
@@ -61,6 +59,8 @@ class KeyStream:
     """Whole numbers from the key stream of a subkey."""
 
     def __init__(self, subkey: bytes) -> None:
+        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
         if len(subkey) != SUBKEY_BYTES:
             raise ValueError(f"a subkey has {SUBKEY_BYTES} bytes")
         self._encryptor = Cipher(algorithms.AES(subkey), modes.CTR(bytes(16))).encryptor()

@@ -20,15 +20,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import sparse
 
 from polyseme.designs.mechanism import Mechanism
 from polyseme.inference.axes import along
 from polyseme.inference.base import Reports
 from polyseme.inference.counts import distinct, shape_of
 from polyseme.kernel.arrays import Floats, Ints
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 __all__ = [
     "STACKABLE",
@@ -123,6 +126,8 @@ class SetLikelihood(RecordLikelihood):
     @classmethod
     def of(cls, sets: Sequence[Ints], counts: Ints | Floats, mechanisms: Sequence[Mechanism]) -> SetLikelihood:
         """From the reports of one cell."""
+        from scipy import sparse
+
         rows = len(counts)
         index, weight = np.zeros((rows, 1), dtype=np.int64), np.ones((rows, 1))
         margins = tuple(mechanism.p < 1.0 for mechanism in mechanisms)
@@ -238,6 +243,8 @@ class SetLikelihood(RecordLikelihood):
         return self.size <= STACKABLE and rows * (entries * (entries + 1) // 2) < work and self.records > 0.0
 
     def presence(self) -> Floats:
+        from scipy import sparse
+
         ones = np.ones_like(self.matrix.data)
         present = sparse.csr_array((ones, self.matrix.indices, self.matrix.indptr), shape=self.matrix.shape)
         extended = (present.T @ self.counts).reshape(self._extended)

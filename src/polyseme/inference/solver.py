@@ -21,7 +21,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import linalg
 
 from polyseme.inference.likelihood import Likelihood, Stacked
 from polyseme.kernel.arrays import Bools, Floats, Ints
@@ -365,6 +364,8 @@ def nonnegative_minimum(matrix: Floats, linear: Floats, passive: Bools) -> Float
     All entries with the wrong sign change sides at once; when that does not lessen their number three times in a row,
     only the last of them does, which cannot cycle.
     """
+    from scipy import linalg
+
     size = len(linear)
     passive = passive.copy()
     fewest, patience = size + 1, _PATIENCE

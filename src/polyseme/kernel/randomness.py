@@ -23,14 +23,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from numpy.typing import NDArray
 
 from polyseme.kernel.errors import InvalidInput
 from polyseme.kernel.files import write_once
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.ciphers import modes
 
 __all__ = [
     "KEY_BYTES",
@@ -87,6 +89,8 @@ class SystemStream:
     """
 
     def __init__(self, key: bytes | None = None, partition: int = 0) -> None:
+        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
         start = partition.to_bytes(_BLOCK // 2, "big") + bytes(_BLOCK // 2)
         cipher = algorithms.AES(fresh_key() if key is None else key)
         self._encryptor = Cipher(cipher, modes.CTR(start)).encryptor()
@@ -290,6 +294,8 @@ class RecordStream:
 
     def _pair(self, pair: int) -> Words:
         """Two words for each record: (n, 2)."""
+        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
         count, head = len(self), self._lane.to_bytes(4, "big") + pair.to_bytes(4, "big")
         if not count:
             return np.empty((0, 2), dtype=np.uint64)
@@ -356,6 +362,8 @@ class StickyStream:
 
     def _encrypt(self, purpose: bytes, blocks: NDArray[np.uint8]) -> NDArray[np.uint8]:
         # A single application of AES to each 16-byte block: the building block of the MAC, not a mode for secrets.
+        from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
         encryptor = Cipher(algorithms.AES(self._derive(purpose)), modes.ECB()).encryptor()  # noqa: S305
         return np.frombuffer(encryptor.update(blocks.tobytes()), dtype=np.uint8).reshape(blocks.shape)
 

@@ -170,6 +170,9 @@ class Alternative:
     more    the quasi-identifiers that are shown in more detail than now, and `less`, in less
     levels  of all quasi-identifiers
     cut     what the policy says to get it: `method: {full-domain: {levels: ...}}`
+    heights the highest level of each quasi-identifier, at which it is hidden
+    share   of the records that is suppressed
+    kept    1 - loss, for a loss that is a share of all detail; None for others
     """
 
     more: tuple[str, ...]
@@ -180,10 +183,16 @@ class Alternative:
     classes: int
     gap: float
     cut: Mapping[str, Any]
+    heights: Mapping[str, int]
+    share: float
+    kept: float | None
 
     @classmethod
-    def of(cls, now: Applied, other: Applied, cut: Mapping[str, Any]) -> Alternative:
+    def of(
+        cls, now: Applied, other: Applied, cut: Mapping[str, Any], heights: Mapping[str, int], records: int
+    ) -> Alternative:
         """What becomes of the columns with other levels."""
+        of_detail = other.loss is not None and other.parameters.get("loss") in ("loss", "precision")
         moved = {name: level - now.levels[name] for name, level in other.levels.items()}
         return cls(
             tuple(name for name, step in moved.items() if step < 0),
@@ -194,11 +203,33 @@ class Alternative:
             other.classes,
             other.gap or 0.0,
             dict(cut),
+            dict(heights),
+            other.suppressed / max(records, 1),
+            1.0 - other.loss if of_detail and other.loss is not None else None,
         )
+
+    @property
+    def label(self) -> str:
+        """What it shows more of, in words."""
+        names = " and ".join(filter(None, [", ".join(self.more[:-1]), *self.more[-1:]]))
+        return f"More of {names}" if names else "Other levels"
+
+    @property
+    def words(self) -> dict[str, str]:
+        """How each column is shown; one that all records have as `*` is hidden."""
+        return {name: _step_words(level, self.heights[name]) for name, level in self.levels.items()}
 
     def to_dict(self) -> dict[str, Any]:
         """Everything it says, ready for JSON."""
-        return asdict(self) | {"more": list(self.more), "less": list(self.less)}
+        stated = asdict(self) | {"more": list(self.more), "less": list(self.less)}
+        share = stated.pop("share")
+        return {**stated, "label": self.label, "words": self.words, "suppressed_share": share}
+
+
+def _step_words(level: int, height: int) -> str:
+    if level == 0:
+        return "as it is"
+    return "hidden (*)" if level == height else f"step {level} of {height - 1}"
 
 
 def left_out_lines(left_out: Iterable[LeftOut]) -> list[str]:

@@ -554,7 +554,7 @@ class _Numbers:
     def __init__(self, kind: pa.DataType) -> None:
         self._kind = kind
         self._stored = (pa.int64() if kind.bit_width == 64 else pa.int32()) if pa.types.is_floating(kind) else kind
-        self._values = pa.array([], self._stored)
+        self._values = pa.nulls(0, self._stored)
         self._last: tuple[pa.Array, Ints] | None = None
 
     @property
@@ -568,7 +568,7 @@ class _Numbers:
         places = column.indices
         if places.null_count:
             places = places.fill_null(len(column.dictionary))
-        found: Ints = self._numbers(column.dictionary)[places.to_numpy(zero_copy_only=False)]
+        found: Ints = self._numbers(column.dictionary)[pl.Series(places).to_numpy()]
         return found
 
     def _numbers(self, dictionary: pa.Array) -> Ints:
@@ -581,11 +581,12 @@ class _Numbers:
             new = values.filter(places.is_null()).unique()
             self._values = pa.concat_arrays([self._values, new])
             places = pa.compute.index_in(values, value_set=self._values)
-        numbers = np.append(places.to_numpy(zero_copy_only=False).astype(np.int64) + 1, 0)
+        numbers = np.append(pl.Series(places).to_numpy().astype(np.int64) + 1, 0)
         self._last = dictionary, numbers
         return numbers
 
     def values_of(self, numbers: Ints) -> pa.Array:
         """The values with these numbers, of the column's own type."""
         values = self._values.view(self._kind) if self._stored != self._kind else self._values
-        return values.take(pa.array(numbers - 1, mask=numbers == 0))
+        places = pl.Series(numbers)
+        return values.take((places - 1).set(places == 0, None).to_arrow())

@@ -45,15 +45,10 @@ from polyseme.release import COMBINED, Manifest, Release
 from polyseme.release.writer import require_rows_per_file
 from polyseme.results.explanation import Explanation
 from polyseme.schema import Resolved, Role
-from polyseme.scrutiny.attacks.agreement import giveaways, shared_values
-from polyseme.scrutiny.attacks.republication import changed_since, changing_strata, require_same_key
-from polyseme.scrutiny.combined import Reader, broken_promises, shared_warnings
-from polyseme.scrutiny.knowledge import look, some_records
 from polyseme.tables.derived import with_joined
 from polyseme.tables.io.output import FORMATS
 from polyseme.tables.io.shuffle import MEMORY_BYTES
 from polyseme.tables.io.source import Monitored, Source
-from polyseme.verbs.prior import with_earlier_releases
 
 if TYPE_CHECKING:
     from polyseme.grouping.columns import Treated
@@ -131,6 +126,8 @@ def anonymize(
     hold on the rows that would be published, or fresh sets could be intersected with those that the ledger knows of,
     `RiskError` is raised and nothing is written.
     """
+    from polyseme.verbs.prior import with_earlier_releases
+
     run = engine_given(engine)
     _check_options(form, file_format, records_per_person, run.formats)
     ledger_check = _ledger(ledger, people, seed)
@@ -217,6 +214,9 @@ class _Seen:
 
 def _look(made: Prepared, engine: Engine, previous: Manifest | None, accept_risk: bool) -> _Seen:
     """What the data holder should hear of the data; refuses what is not accepted."""
+    from polyseme.scrutiny.attacks.agreement import giveaways, shared_values
+    from polyseme.scrutiny.attacks.republication import changed_since, changing_strata, require_same_key
+
     job, source, words = made.job, made.source, made.policy.table.missing_values
     if previous is not None and not accept_risk:
         require_same_key(job.columns, made.key_check, previous)
@@ -259,6 +259,9 @@ def _shared(
     sets = {item.name: item for item in made.job.sets}
     if len(sets) < 2:
         return [], ()
+    from polyseme.scrutiny.combined import Reader, broken_promises, shared_warnings
+    from polyseme.scrutiny.knowledge import look, some_records
+
     policy, schema = made.policy, made.resolved.schema
     records = some_records(made.shown, _LOOKED, whole=not engine.scaled)
     source = with_joined(records, schema.attributes, policy.table.missing_values, hidden=True)

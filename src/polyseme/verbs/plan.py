@@ -116,6 +116,8 @@ class Planner:
         One search for each column that is generalized; those that come to the same levels are one alternative. Columns
         that cannot be shown in more detail have none.
         """
+        from polyseme.grouping.base_table import read_microdata  # only where records are grouped
+
         policy = with_earlier_releases(with_population(policy_given(policy), self._population))
         source, spec = self._profile(policy), policy.grouping
         if source is None:
@@ -126,6 +128,8 @@ class Planner:
         ready = self._counts(policy, source).ready(policy, None)
         now = ready.decided.applied if ready.decided is not None else None
         found: dict[tuple[int, ...], Alternative] = {}
+        read = read_microdata(match_columns(policy, source), ready.resolved.schema, source, True, None).data
+        heights = {ladder.name: ladder.height for ladder in read.ladders}
         for name, level in {} if now is None else now.levels.items():
             cut = _cut(spec.parameters.get("levels") or {}, name, level)
             if now is None or cut is None:
@@ -135,7 +139,7 @@ class Planner:
                 other = treated_here(tried, ready.resolved, source).applied
             except ImpossibleError:
                 continue
-            found.setdefault(tuple(other.levels.values()), Alternative.of(now, other, cut))
+            found.setdefault(tuple(other.levels.values()), Alternative.of(now, other, cut, heights, read.records))
         return tuple(sorted(found.values(), key=lambda one: one.loss))
 
     def _profile(self, policy: Policy) -> Profile | None:

@@ -34,7 +34,6 @@ from polyseme.tables.codes import as_series, encode
 from polyseme.tables.distinct import distinct_rows
 from polyseme.tables.io.readers import open_table
 from polyseme.tables.io.source import Source
-from polyseme.verbs.estimate import estimate
 
 __all__ = ["prior_from_release", "prior_from_table", "with_earlier_releases"]
 
@@ -51,6 +50,8 @@ def prior_from_release(release: Release | str | Path, of: str, by: str | Sequenc
 
     Every reader can compute it from the release, so it reveals nothing new.
     """
+    from polyseme.verbs.estimate import estimate
+
     opened, columns = release_given(release), names_given(by)
     table = estimate(opened, [of], columns, unweighted=True)
     numbers = pooled(table.values, table.stderr**2)

@@ -11,8 +11,9 @@ import pytest
 from polyseme.designs import make_design
 from polyseme.designs.mechanism import Mechanism
 from polyseme.kernel.randomness import SystemStream
-from polyseme.scrutiny.attacks import ADVERSARIES, Finding, Promised, Scene, Shown, attack
-from polyseme.scrutiny.attacks.scene import Gathered, uniform
+from polyseme.results.attackers import Finding
+from polyseme.scrutiny.attacks.registry import ADVERSARIES, attack
+from polyseme.scrutiny.attacks.scene import Gathered, Promised, Scene, Shown, uniform
 from polyseme.semantics.distances.base import Clusters
 from polyseme.semantics.distances.line import LineDistance
 from polyseme.tables.equivalence_classes import Classes

@@ -20,12 +20,7 @@ from polyseme.inference.sets.associations import information
 from polyseme.kernel.errors import TableError
 from polyseme.kernel.randomness import StickyStream, SystemStream
 from polyseme.scrutiny.attacks import (
-    ADVERSARIES,
-    Promised,
-    Scene,
-    Shown,
     any_prior,
-    attack,
     background_knowledge,
     bayes,
     correlation,
@@ -37,7 +32,8 @@ from polyseme.scrutiny.attacks import (
     skewness,
     transparency,
 )
-from polyseme.scrutiny.attacks.scene import hit_rate, posterior_of, significantly_above
+from polyseme.scrutiny.attacks.registry import ADVERSARIES, attack
+from polyseme.scrutiny.attacks.scene import Promised, Scene, Shown, hit_rate, posterior_of, significantly_above
 from polyseme.semantics.distances.base import Clusters
 from polyseme.semantics.distances.ground import Hierarchical, Ordered
 from polyseme.semantics.distances.line import LineDistance

@@ -20,11 +20,12 @@ from polyseme.kernel.errors import ReleaseError
 from polyseme.models import MODELS, Background, read_spec
 from polyseme.release import Applied, AsIs, Column, Generalized, Grouped, Manifest, Release
 from polyseme.release.writer import in_memory
+from polyseme.results.attackers import Finding
 from polyseme.schema import Attribute, Domain, Role
-from polyseme.scrutiny.attacks import IN_CLASSES, Finding, Promised, Scene, Within, attack
 from polyseme.scrutiny.attacks import class_limits as limits
 from polyseme.scrutiny.attacks import definetti_in_groups as definetti
-from polyseme.scrutiny.attacks.scene import Absent
+from polyseme.scrutiny.attacks.registry import IN_CLASSES, attack
+from polyseme.scrutiny.attacks.scene import Absent, Promised, Scene, Within
 from polyseme.semantics.distances import LineDistance, TreeDistance
 from polyseme.semantics.distances.ground import Ordered
 from polyseme.tables.equivalence_classes import Counts

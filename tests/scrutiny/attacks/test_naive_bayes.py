@@ -10,8 +10,9 @@ import pytest
 from polyseme.designs import make_design
 from polyseme.designs.mechanism import Mechanism
 from polyseme.kernel.randomness import SystemStream
-from polyseme.scrutiny.attacks import Scene, Shown, definetti
+from polyseme.scrutiny.attacks import definetti
 from polyseme.scrutiny.attacks.definetti import Learned, beliefs, levels_of
+from polyseme.scrutiny.attacks.scene import Scene, Shown
 from polyseme.semantics.distances import LineDistance
 
 RECORDS = 150

@@ -12,7 +12,8 @@ from polyseme.designs.mechanism import Mechanism
 from polyseme.kernel.errors import PolicyError
 from polyseme.models import Background, check_models, sensitive_qids
 from polyseme.privacy.analysis.closeness import closeness_reached, exact_distance
-from polyseme.scrutiny.attacks import Promised, Scene, Shown, skewness
+from polyseme.scrutiny.attacks import skewness
+from polyseme.scrutiny.attacks.scene import Promised, Scene, Shown
 from polyseme.scrutiny.metrics.cross_tabulations import emd
 from polyseme.semantics.distances import distance_from_policy
 from polyseme.semantics.distances.base import Clusters, Distance, recognize

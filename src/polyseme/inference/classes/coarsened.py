@@ -23,16 +23,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import prod
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from polyseme.inference.classes.mixture import LabelCounts, Mixed, Sharing
 from polyseme.inference.classes.permuted import Permuted
 from polyseme.inference.solver import fixed_point
 from polyseme.kernel.arrays import Bools, Floats, Ints
 from polyseme.kernel.errors import QuestionError
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 __all__ = ["Coarse", "InGroups", "Labeled", "Meanings"]
 
@@ -78,6 +80,8 @@ class Meanings:
     @property
     def stands_for(self) -> csr_array:
         """Whether each label may stand for each value, as 1 and 0: (labels, size)."""
+        from scipy.sparse import csr_array
+
         ones = np.ones(len(self.codes))
         return csr_array((ones, self.codes, self.starts), shape=(len(self.starts) - 1, self.size))
 

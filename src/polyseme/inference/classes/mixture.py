@@ -39,14 +39,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from polyseme.inference.solver import STILL, fixed_point
 from polyseme.kernel.arrays import Floats, Ints
 from polyseme.kernel.randomness import experiment
 from polyseme.kernel.work import check_cancelled
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 __all__ = ["WEIGHTS", "LabelCounts", "Mixed", "Sharing", "Trial", "best_weight", "folds_of", "mixed", "weight_of"]
 

@@ -49,7 +49,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
 
 from polyseme.inference.base import Fit, Population
 from polyseme.inference.solver import nonnegative_minima
@@ -450,6 +449,8 @@ def project(values: Floats, totals: Floats) -> Floats:
 
 def normal_quantile(level: float) -> float:
     """How many standard errors to either side hold so large a share of a normal distribution."""
+    from scipy import special
+
     return float(special.ndtri(0.5 + level / 2.0))
 
 

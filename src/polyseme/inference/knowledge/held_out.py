@@ -41,10 +41,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache, reduce
 from math import sqrt
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
-from scipy.sparse import csc_array
 
 from polyseme.designs.mechanism import Mechanism
 from polyseme.inference.counts import distinct, ranked
@@ -53,6 +52,9 @@ from polyseme.kernel.arrays import Bools, Floats, Ints
 from polyseme.kernel.randomness import SystemStream, experiment
 from polyseme.kernel.work import check_cancelled
 from polyseme.strata import Strata, by_stratum
+
+if TYPE_CHECKING:
+    from scipy.sparse import csc_array
 
 __all__ = ["Judge", "Judged", "Reached", "folds", "judged_groups", "judged_strata", "likeliest", "reached", "scored"]
 
@@ -196,6 +198,8 @@ class Judge:
     @cached_property
     def _drawing(self) -> list[csc_array]:
         """For each place in a set, `P(R | v)` of the values that stand there: (F, S)."""
+        from scipy.sparse import csc_array
+
         every, shape = np.arange(len(self.sets) + 1), self.channel.shape
         return [csc_array((self.channel[value, every[:-1]], value, every), shape=shape) for value in self.sets.T]
 

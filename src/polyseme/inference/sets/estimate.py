@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import Any, Self
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 from polyseme.designs.mechanism import Mechanism
 from polyseme.inference.base import EstimateOptions, Estimator, Fit, Nonnegative, Population, Reports
@@ -23,6 +23,9 @@ from polyseme.inference.sets.weighted import fit_table
 from polyseme.kernel.arrays import Floats, Ints
 from polyseme.kernel.errors import Problem, QuestionError, nearest, numbered
 from polyseme.results.table import Summary, Table
+
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
 
 __all__ = ["Estimate", "estimate_parts", "estimate_table", "reached"]
 
@@ -352,6 +355,10 @@ class Estimate(Table):
 @lru_cache(maxsize=1)
 def _linear_algebra() -> ThreadpoolController:
     """The libraries of the process. To look for them takes as long as a small estimate."""
+    from threadpoolctl import ThreadpoolController
+
+    # Scipy has a library of its own, which is found only once it is there.
+    import_module("scipy.linalg")
     return ThreadpoolController()
 
 

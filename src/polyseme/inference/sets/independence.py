@@ -30,16 +30,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-from scipy import sparse, special
 
 from polyseme.inference.axes import exact_map
 from polyseme.inference.counts import Part
 from polyseme.kernel.arrays import Floats, Ints
 from polyseme.kernel.errors import Problem, QuestionError
 from polyseme.semantics.distances.base import MATRIX_LIMIT
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 __all__ = ["Independence", "independence_test"]
 
@@ -99,6 +101,8 @@ def _width(parts: Sequence[Part], side: Side) -> int:
 
 
 def _pearson(part: Part, sides: tuple[Side, Side]) -> Independence:
+    from scipy import special
+
     counts = part.reports.counts.astype(np.float64)
     n = counts.sum()
     left, right = (_indicators(part, side) for side in sides)
@@ -111,6 +115,8 @@ def _pearson(part: Part, sides: tuple[Side, Side]) -> Independence:
 
 def _indicators(part: Part, side: Side) -> sparse.csr_array:
     """Which values each report holds, or which group it belongs to: (reports, values)."""
+    from scipy import sparse
+
     codes = part.reports.sets[side] if isinstance(side, int) else side[part.cells[part.reports.cell]][:, None]
     rows = np.repeat(np.arange(len(codes)), codes.shape[1])
     shape = (len(codes), int(codes.max(initial=0)) + 1)
@@ -163,6 +169,8 @@ def _hotelling(parts: Sequence[Part], sides: tuple[Side, Side]) -> Independence:
 
 def _corrected(statistic: float, freedom: int, n: float) -> Independence:
     """Hotelling's: the statistic is compared with the F distribution, not with chi-square."""
+    from scipy import special
+
     if freedom >= n:
         raise QuestionError(Problem("independence", "fewer records than departures to test", "ask for coarser values"))
     if not freedom:

@@ -27,7 +27,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg import lapack
 
 from polyseme.designs.mechanism import Mechanism
 from polyseme.inference.base import Estimator, Finer, Fit, Reports, check
@@ -362,6 +361,8 @@ class _Search:
         return information, information @ point.weights + self.effects.slope(slopes)
 
     def solve(self, sizes: Floats, information: Floats, pull: Floats) -> _Solution:
+        from scipy.linalg import lapack
+
         roots, size = np.sqrt(sizes[self.term]), len(self.term)
         scaled = information * roots[:, None]
         scaled *= roots

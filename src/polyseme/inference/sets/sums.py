@@ -29,9 +29,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import sparse, special
 
 from polyseme.inference.axes import along
 from polyseme.inference.base import Fit, Population
@@ -50,6 +50,9 @@ from polyseme.inference.sets.cross_validation import folded, held, margin_of, ro
 from polyseme.inference.sets.maximum import draw_effect, may_lie
 from polyseme.kernel.arrays import Bools, Floats, Ints
 from polyseme.kernel.randomness import SystemStream, experiment
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 __all__ = ["Sums", "UnbiasedSums", "asks_unbiased", "cell_limits", "is_clear"]
 
@@ -92,6 +95,8 @@ class Sums:
 
     def reach(self, level: float) -> Floats:
         """Half the lengths of their intervals."""
+        from scipy import special
+
         freedom = np.maximum(self.records, 1.0)
         return np.asarray(special.stdtrit(freedom, 0.5 + level / 2.0) * self.errors, dtype=np.float64)
 
@@ -304,6 +309,8 @@ class UnbiasedSums:
 
     def _add_groups(self, moments: _Moments, part: Part, half: Half, units: Floats) -> None:
         """What one half of the reports of a part adds to every cell of each of its groups."""
+        from scipy import sparse
+
         reports, order = part.reports, part.reports.ordered()
         pulled, squared = _pulled(half.maps, units).T, _pulled(half.maps, units**2).T
         assumed, flat = _assumed(half.maps, units), part.flat(self.shape)
@@ -503,6 +510,8 @@ def _assumed(maps: Sequence[UnbiasedMap], contrasts: Floats) -> Floats:
 
 def _rows(maps: Sequence[UnbiasedMap], sets: Sequence[Ints]) -> sparse.csr_array:
     """The weights of the members of each row's sets: (n, entries)."""
+    from scipy import sparse
+
     found = [each.members(codes) for each, codes in zip(maps, sets)]
     sizes = [each.mechanism.size + 1 for each in maps]
     flat, weights = members([codes for codes, _ in found], sizes), found[0][1]

@@ -47,15 +47,17 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.sparse import csc_array
 
 from polyseme.kernel.arrays import Bools, Floats, Ints
 from polyseme.kernel.errors import ImpossibleError
 from polyseme.methods.bucketization.seats import Places
 from polyseme.semantics.distances.base import MATRIX_LIMIT, Circle, Clusters, Distance, Graph, Line, Structure
+
+if TYPE_CHECKING:
+    from scipy.sparse import csc_array
 
 __all__ = [
     "SETS_LIMIT",
@@ -336,6 +338,8 @@ def _sets(pairs: Bools, l: int) -> list[Ints]:
 
 
 def _program(sets: list[Ints], records: Ints, l: int) -> _Program:
+    from scipy.sparse import csc_array
+
     sizes = np.array([len(members) for members in sets])
     starts = np.concatenate([[0], np.cumsum(sizes)])
     shape = (len(records), len(sets))

@@ -45,9 +45,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from polyseme.designs.base import SET_LIMIT
 from polyseme.designs.distribution import compatibility
@@ -56,6 +56,9 @@ from polyseme.designs.ring import ring_of
 from polyseme.kernel.arrays import Bools, Floats, Ints
 from polyseme.kernel.errors import ImpossibleError, PolicyError
 from polyseme.semantics.distances.base import MATRIX_LIMIT, Clusters, Graph, Line, Structure
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 __all__ = [
     "Population",
@@ -283,6 +286,8 @@ class Ranges:
 
     def members(self) -> csr_array:
         """Which value is in which range, as ones: (F, ranges)."""
+        from scipy.sparse import csr_array
+
         entries = (np.ones(len(self.codes)), self.codes, self.first)
         return csr_array(csr_array(entries, shape=(len(self), self.size)).T)
 

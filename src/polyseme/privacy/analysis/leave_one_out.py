@@ -34,14 +34,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from math import inf
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.sparse import csc_array
 
 from polyseme.designs.mechanism import Mechanism
 from polyseme.kernel.arrays import Bools, Floats, Ints
 from polyseme.kernel.randomness import SystemStream
 from polyseme.privacy.analysis.learner import success
+
+if TYPE_CHECKING:
+    from scipy.sparse import csc_array
 
 __all__ = ["Columns", "LeftOut", "Part", "Served", "composition", "gained", "held", "information", "left_out", "shrunk"]
 
@@ -236,6 +239,8 @@ class _Listed:
     @cached_property
     def _drawing(self) -> list[csc_array]:
         """For each place in a set, `P(R | v)` of the value that stands there: (F, S)."""
+        from scipy.sparse import csc_array
+
         every, shape = np.arange(len(self.sets) + 1), (self.part.mechanism.size, len(self.sets))
         return [
             csc_array((chance, value, every), shape=shape)

@@ -31,9 +31,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.sparse import csc_array, csr_array
 
 from polyseme.designs.mechanism import Mechanism
 from polyseme.inference.counts import ranked
@@ -43,6 +43,9 @@ from polyseme.kernel.arrays import Floats, Ints
 from polyseme.kernel.work import check_cancelled
 from polyseme.results.attackers import Finding
 from polyseme.scrutiny.attacks.scene import Everyone, Scene, hit_rate, largest_share, significantly_above, uniform
+
+if TYPE_CHECKING:
+    from scipy.sparse import csc_array, csr_array
 
 __all__ = ["Learned", "attack", "beliefs", "beliefs_of", "judged", "lacks", "levels_of"]
 
@@ -106,6 +109,8 @@ class _Columns:
     @classmethod
     def of(cls, candidates: Ints, levels: Ints) -> _Columns | None:
         """None where no column teaches anything."""
+        from scipy.sparse import csr_array
+
         columns = [pairs for level in levels.T if (pairs := _Pairs.beside(candidates, level)) is not None]
         if not columns:
             return None

@@ -25,7 +25,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.special import betaincinv
 
 from polyseme.designs.base import heaviest_outside
 from polyseme.designs.mechanism import Mechanism
@@ -76,6 +75,8 @@ def significantly_above(hits: float, trials: int, bound: float | None) -> bool:
 
     Guesses between equals count as fractions of a hit; their sum is rounded down.
     """
+    from scipy.special import betaincinv
+
     if bound is None or trials == 0 or bound >= 1.0:
         return False
     whole = int(np.floor(hits + TOLERANCE))

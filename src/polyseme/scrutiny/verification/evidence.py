@@ -48,7 +48,6 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from scipy.special import gammaln, logsumexp, rel_entr
 
 from polyseme.designs.mechanism import Mechanism
 from polyseme.inference.counts import distinct
@@ -172,6 +171,8 @@ def share_tail(counts: Floats, trials: Floats | float, probability: Floats | flo
     >>> bool(np.isclose(share_tail(np.array([10.0]), 10, 0.5), 10 * np.log(0.5))[0])
     True
     """
+    from scipy.special import rel_entr
+
     trials = np.maximum(np.asarray(trials, dtype=np.float64), np.finfo(float).tiny)
     share = np.clip(counts / trials, 0.0, 1.0)
     likely = np.clip(np.asarray(probability, dtype=np.float64), 0.0, 1.0)
@@ -180,6 +181,8 @@ def share_tail(counts: Floats, trials: Floats | float, probability: Floats | flo
 
 def deviance(counts: Floats, expected: Floats) -> float:
     """`2 sum (c ln(c / e) - c + e)`; infinite where something happened that cannot."""
+    from scipy.special import rel_entr
+
     return 2.0 * float((rel_entr(counts, expected) - counts + expected).sum())
 
 
@@ -214,6 +217,8 @@ def _table() -> Floats:
 
 
 def _growth(mean: float) -> Floats:
+    from scipy.special import gammaln, logsumexp, rel_entr
+
     counts = np.arange(int(mean + 40.0 * np.sqrt(mean)) + 160, dtype=np.float64)
     chance = counts * np.log(mean) - mean - gammaln(counts + 1.0)
     apart = 2.0 * (rel_entr(counts, mean) - counts + mean)
