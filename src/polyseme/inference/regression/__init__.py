@@ -7,15 +7,18 @@ the expectation (see `scores`).
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, get_args
+from pathlib import Path
+from typing import Any, Never, get_args
 
 import numpy as np
 import polars as pl
 from scipy import special
 
+from polyseme.inference.base import refuse_unknown
 from polyseme.inference.questions.classes import suppression_notes
 from polyseme.inference.questions.counts import WEIGHT, Mark, Weights, check_drawn, coarser_weights, grouped_sets
 from polyseme.inference.regression.formula import (
@@ -32,7 +35,8 @@ from polyseme.inference.regression.working import SetScores, fitted_shares, fold
 from polyseme.kernel.arrays import Bools, Floats, Ints
 from polyseme.kernel.errors import Problem, QuestionError, ReleaseError, nearest
 from polyseme.kernel.spelling import written
-from polyseme.kernel.work import stage
+from polyseme.kernel.work import stage, verb
+from polyseme.publishing.inputs import release_given
 from polyseme.release import Column, Generalized, Grouped, Manifest, Release, Sets
 from polyseme.release.release import stratum_column
 from polyseme.results.regression import Regression
@@ -41,7 +45,9 @@ from polyseme.schema import Bins, Domain
 from polyseme.semantics.distances import LineDistance
 from polyseme.tables.codes import without_words
 
-__all__ = ["FormulaDesign", "Positions", "RegressOptions", "regression_of"]
+__all__ = ["FormulaDesign", "Positions", "RegressOptions", "regress", "regression_of"]
+
+_log = logging.getLogger(__name__)
 
 Positions = Mapping[str, Sequence[float] | Mapping[str, float]]
 """Numbers for the values of attributes, in the order of their domain or by label."""
@@ -749,3 +755,35 @@ class _Predictor:
         else:
             codes = np.array([fitted.spellings.get(text, -1) for text in texts], dtype=np.int64)
         return replace(fitted, axis=None, numbers=numbers, cells=codes, labels=labels)
+
+
+@verb(read=1, fit=4)
+def regress(
+    release: Release | str | Path,
+    formula: str,
+    *,
+    family: Family = "linear",
+    where: str | None = None,
+    positions: Mapping[str, Sequence[float] | Mapping[str, float]] | None = None,
+    population: Population = "super",
+    level: float = 0.95,
+    cluster: str | None = None,
+    unweighted: bool = False,
+    **unknown: Never,
+) -> Regression:
+    """The coefficients of a regression, by corrected scores.
+
+    formula     such as "y ~ income + age*sex"
+    family      "linear", "logistic", "poisson" or "multinomial"
+    where       a condition such as 'age >= 30'
+    positions   numbers for values, in order or by label
+    population  "super": the population the records were drawn from; "finite": the people in the table
+    level       of the intervals
+    cluster     a column that tells people apart
+    unweighted  count the records also where the release has survey weights
+    """
+    refuse_unknown(unknown)
+    options = RegressOptions(family, where, positions, population, level, cluster, unweighted)
+    found = regression_of(release_given(release), formula, options)
+    _log.info("regress: %d terms, %d records", len(found.terms), found.records)
+    return found
