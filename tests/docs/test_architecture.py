@@ -32,7 +32,8 @@ VERBS = {
 
 def test_there_are_few_and_full_modules() -> None:
     lines = [path.read_text(encoding="utf-8").count("\n") for path in MODULES]
-    assert len(MODULES) <= 450
+    # Beside them are the `__init__.py` of folders, most of them one line.
+    assert len(NAMED) <= 420
     assert statistics.median(lines) >= 150
 
 

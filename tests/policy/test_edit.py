@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 import json
+import random
 import re
 import stat
 import zlib
@@ -102,11 +103,11 @@ def end_line(node: yaml.Node) -> int:
     )
 
 
-def check_edits(text: str, every: bool) -> int:
-    """Change, remove and add at places of a policy; how many edits were made."""
+def check_edits(text: str, most: int) -> int:
+    """Change, remove and add at some places of a policy, as its text decides; how many edits were made."""
     places = list(leaves(yaml.compose(text, Loader=yaml.SafeLoader)))
     number = zlib.crc32(text.encode())
-    chosen = places if every else [places[number % len(places)]]
+    chosen = random.Random(number).sample(places, min(most, len(places)))
     for steps, node in chosen:
         expected = load(text)
         parent = at(expected, steps[:-1])
@@ -137,12 +138,12 @@ def check_edits(text: str, every: bool) -> int:
 def test_every_edit_keeps_other_bytes() -> None:
     texts = policies("policy")
     assert len(texts) > 30
-    assert sum(check_edits(text, every=False) for text in texts) == len(texts)
+    assert sum(check_edits(text, 1) for text in texts) == len(texts)
 
 
 @pytest.mark.slow
-def test_every_edit_of_every_place_keeps_other_bytes() -> None:
-    assert sum(check_edits(text, every=True) for text in policies()) > 3_000
+def test_edits_of_all_policies_keep_other_bytes() -> None:
+    assert sum(check_edits(text, 3) for text in policies()) > 400
 
 
 VALUES = st.recursive(
