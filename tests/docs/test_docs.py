@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -102,6 +103,17 @@ ELSEWHERE = (
 """What the examples leave out, call by another name than the table at hand, or do at a length that tests need not."""
 
 
+LEVELS = """\
+attributes:
+  id: {role: identifier}
+  age: {role: quasi-identifier, hierarchy: {intervals: [10, 20]}}
+  sex: {role: quasi-identifier, hierarchy: suppress}
+  income: {role: sensitive}
+models: [{k-anonymity: {k: 20}}]
+method: {full-domain: {loss: loss, suppression: 0.05}}
+"""
+
+
 @pytest.fixture(scope="module")
 def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The files that the examples speak of."""
@@ -123,6 +135,7 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
         INCOME_POLICY.replace("attributes:", "record-key: patient\nattributes:\n  patient: {role: identifier}", 1)
         + "models: [{k-anonymity: {k: 1}}]\n"
     )
+    (folder / "levels.yaml").write_text(LEVELS)
     _survey(folder)
     made = ("release --seed 1", "published", "before --ledger ledger.json --people patients")
     commands = [f"polyseme anonymize policy.yaml people.csv --out {rest}" for rest in made]
@@ -167,8 +180,8 @@ def _collected(command: str, workplace: Path, folder: Path) -> None:
     store.close()
 
 
-ELSEWHERE_TRIED = ("collect serve", "collect relay", "issuer serve", "--engine spark")
-"""Until the user stops them: see tests/collection; with a cluster: see tests/spark."""
+ELSEWHERE_TRIED = ("collect serve", "collect relay", "issuer serve", "polyseme workbench", "--engine spark")
+"""Until the user stops them: see tests/collection and tests/workbench; with a cluster: see tests/engines/spark."""
 
 
 @pytest.mark.parametrize("path", HELPS)
@@ -181,7 +194,9 @@ def test_the_examples_of_every_help_text_run(
     # Examples that begin with a table of one's own make the policy and the release themselves.
     own = any(" init " in written for written in examples)
     for place in workplace.iterdir():
-        if not own or place.suffix == ".csv":
+        if place.suffix == ".yaml" and path.startswith("polyseme policy"):
+            shutil.copy(place, tmp_path / place.name)
+        elif not own or place.suffix == ".csv":
             (tmp_path / place.name).symlink_to(place)
     if path.startswith("polyseme collect"):
         _collected(path.removeprefix("polyseme collect").strip(), workplace, tmp_path)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+import threadpoolctl
 
 import polyseme as ps
 from polyseme.inference.knowledge import held_out as judging
@@ -65,7 +66,7 @@ def done(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     count("examinations", evidence, "examine")
     count("examinations", verdicts, "examine")
     count("compilations", bars.vl_convert, "vegalite_to_vega")
-    count("searches", estimating, "ThreadpoolController")
+    count("searches", threadpoolctl, "ThreadpoolController")
     bars._compiled.cache_clear()
     estimating._linear_algebra.cache_clear()
     return found

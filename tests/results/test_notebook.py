@@ -14,6 +14,7 @@ import pytest
 import polyseme as ps
 from polyseme.results.base import Result
 from polyseme.results.explanation import Explained, Explanation
+from polyseme.results.regression import Regression
 from polyseme.verbs.preview import preview
 
 HOSTILE = '<script>alert("x")</script>'
@@ -87,9 +88,23 @@ def results(people: pl.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> l
     prior = ps.prior_from_release(release, "rank", [HOSTILE])
     risk, evaluation = ps.risk(people, [HOSTILE], ["rank"]), ps.evaluate(release, people)
     explanation = Explanation((HOSTILE,), (Explained((HOSTILE,), 3, "rule", "merge", True, 2.0),))
-    seen = preview(people, POLICY, 2)
+    seen, drafted = preview(people, POLICY, 2), ps.init(people)
+    one = np.ones(1)
+    fitted = Regression(f"y ~ {HOSTILE}", "linear", (HOSTILE,), one, one, one, one, one, one, np.eye(1), 400)
     several = [release, POLICY, plan, plan.attributes[0], estimate, findings, findings[0], verification, ledger]
-    return [*several, exposures, exposures.items[0], prior, risk, evaluation, explanation, seen, estimate.top(3)]
+    return [
+        *several,
+        exposures,
+        exposures.items[0],
+        prior,
+        risk,
+        evaluation,
+        explanation,
+        seen,
+        estimate.top(3),
+        drafted,
+        fitted,
+    ]
 
 
 def test_every_result_is_well_formed_html_without_scripts(results: list[Any]) -> None:
@@ -98,7 +113,7 @@ def test_every_result_is_well_formed_html_without_scripts(results: list[Any]) ->
 
 
 def test_no_public_result_is_left_out(results: list[Any]) -> None:
-    silent = (BaseException, ps.Cancellation, ps.Progress)
+    silent = (BaseException, ps.Cancellation, ps.Progress, ps.Planner)
     public = [item for name in ps.__all__ if isinstance(item := getattr(ps, name), type)]
     wanted = {item for item in public if not issubclass(item, silent)} | set(_all_below(Result))
     shown = {type(result) for result in results}

@@ -93,7 +93,7 @@ def command(
       polyseme plan policy.yaml --records 100000
       polyseme plan policy.yaml --records 100000 --distribution income=income-by-age-sex.csv
       polyseme plan policy.yaml --data people.csv --advise --learner 0.6
-      polyseme plan policy.yaml --data people.csv --alternatives
+      polyseme plan levels.yaml --data people.csv --alternatives
     """
     from polyseme.inference.knowledge.tradeoff import advise as advise_on
     from polyseme.inference.knowledge.tradeoff import tradeoff
@@ -104,7 +104,7 @@ def command(
     chart_place(chart, force)
     with busy("Planning"):
         read = Policy.load(policy, allow_outside)
-        planner = Planner.of(read, data, records, distribution, population)
+        planner = Planner(data, records, distribution, population)
         made = planner.plan(read)
         others = planner.alternatives(read) if alternatives else ()
         wanted = frontier or chart is not None

@@ -26,7 +26,12 @@ __all__ = ["command"]
 
 @click.group("policy")
 def command() -> None:
-    """Change one place of a policy and keep every other byte."""
+    """Change one place of a policy and keep every other byte.
+
+    \b
+    Example:
+      polyseme policy set policy.yaml attributes.income.protect.semantic-diversity.l 4
+    """
 
 
 @command.command("set")
@@ -45,9 +50,9 @@ def set_(policy: Path, place: str, value: str | None, remove: bool, allow_outsid
 
     \b
     Example:
-      polyseme policy set policy.yaml attributes.diagnosis.protect.semantic-diversity.l 4
-      polyseme policy set policy.yaml attributes.diagnosis.protect.learner '{success: 0.4}'
-      polyseme policy set policy.yaml attributes.diagnosis.protect.learner --remove
+      polyseme policy set policy.yaml attributes.income.protect.semantic-diversity.l 4
+      polyseme policy set policy.yaml 'models' '[{k-anonymity: {k: 5}}]'
+      polyseme policy set policy.yaml models --remove
     """
     from polyseme.kernel.documents import parse
     from polyseme.policy.edit import edit
@@ -85,7 +90,7 @@ def role(
 
     \b
     Example:
-      polyseme policy role policy.yaml ward sensitive --data patients.csv
+      polyseme policy role policy.yaml sex insensitive --data people.csv
     """
     from polyseme.policy import Policy
     from polyseme.policy.edit import edit

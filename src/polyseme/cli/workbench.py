@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from polyseme.cli.console import PathType, say
-from polyseme.kernel.errors import InvalidInput
+from polyseme.kernel.plugins import require
 
 
 @click.command("workbench")
@@ -25,11 +25,9 @@ def command(table: Path | None, policy: Path | None, port: int, no_browser: bool
     Example:
       polyseme workbench patients.csv
     """
-    try:
-        from polyseme.workbench.opened import Opened
-        from polyseme.workbench.server import serve
-    except ImportError as error:
-        raise InvalidInput(f"the workbench needs {error.name}", "pip install 'polyseme[workbench]'") from None
+    require("workbench", "the workbench")
+    from polyseme.workbench.opened import Opened
+    from polyseme.workbench.server import serve
 
     folder = Path.cwd()
     opened = Opened(folder, (folder / (policy or "policy.yaml")).resolve(), allow_outside)

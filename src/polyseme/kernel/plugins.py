@@ -32,6 +32,7 @@ EXTRAS = {
     "postgres": ("psycopg",),
     "spark": ("pyspark", "grpc"),
     "stats": ("pyreadstat",),
+    "workbench": ("starlette", "uvicorn"),
 }
 """The extras of pyproject.toml and the modules that each of them brings."""
 

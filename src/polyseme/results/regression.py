@@ -99,18 +99,10 @@ class Regression(Result):
     def plot(self) -> Any:
         """The coefficients with their intervals. Needs `polyseme[charts]`."""
         require("charts", "drawing a regression")
-        import altair as alt
+        from polyseme.results.drawing.table_charts import coefficients
 
         rows = [row for row in self._rows() if row["term"] != "Intercept"] or list(self._rows())
-        base = alt.Chart(alt.InlineData(values=rows)).encode(
-            y=alt.Y("term:N", sort=[row["term"] for row in rows], title=None)
-        )
-        title = f"coefficient, {self.level:.0%} interval"
-        lines = base.mark_rule().encode(x=alt.X("low:Q", title=title), x2="high:Q")
-        zero = alt.Chart(alt.InlineData(values=[{"zero": 0}])).mark_rule(strokeDash=[4, 4]).encode(x="zero:Q")
-        return (zero + lines + base.mark_point(filled=True, size=60).encode(x="estimate:Q")).properties(
-            title=self.formula, width=480
-        )
+        return coefficients(rows, self.formula, self.level)
 
     def to_dict(self) -> dict[str, Any]:
         """The document of `regress --json`."""

@@ -86,7 +86,7 @@ def evaluate(
         boxes, guesses = as_grid(truth, estimated.by), as_grid(estimated.values, estimated.by)
         if boxes is not None and guesses is not None:
             tables[title]["query_error"] = query_error(boxes, guesses).mean
-        tables[title] |= _of_groups(opened, names)
+        tables[title] |= {} if combined is not None else _of_groups(opened, names)
         tables[title] |= covered(truth, *_limits(estimated), estimated.level)
         if learn:
             distance = opened.manifest[names[0]].attribute.distance if combined is None else None

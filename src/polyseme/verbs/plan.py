@@ -49,7 +49,6 @@ __all__ = ["Planner", "frontier", "plan"]
 _log = logging.getLogger(__name__)
 
 
-@verb(read=1, mechanisms=1, levels=2, classes=2, guesses=3)
 def plan(
     policy: Policy | str | Path,
     records: int | None = None,
@@ -65,7 +64,7 @@ def plan(
     distribution  files with public statistics of the values, for the same (see `polyseme.policy.statistics`)
     population    people with the same quasi-identifiers as a table, for k-map; in the place of its `reference`
     """
-    return Planner.of(policy, data, records, distribution, population).plan(policy)
+    return Planner(data, records, distribution, population).plan(policy)
 
 
 class Planner:
@@ -101,6 +100,7 @@ class Planner:
     def __repr__(self) -> str:
         return f"<Planner of {'no table' if self._opened is None else self._opened[1].name}>"
 
+    @verb(read=1, mechanisms=1, levels=2, classes=2, guesses=3)
     def plan(self, policy: Policy | str | Path) -> Plan:
         """What `plan` says of a policy for this table."""
         policy = with_earlier_releases(with_population(policy_given(policy), self._population))

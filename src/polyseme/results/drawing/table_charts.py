@@ -22,7 +22,7 @@ from polyseme.results.drawing.bars import LOOK, AnyChart, distribution_chart, he
 from polyseme.results.drawing.distribution import TOP, Distribution, highest_share, shown_values
 from polyseme.results.views.formats import count, percent
 
-__all__ = ["chart"]
+__all__ = ["chart", "coefficients"]
 
 _PANELS = 12
 """Up to so many groups get a chart each; more become one heat map."""
@@ -228,3 +228,14 @@ def _about(estimate: Table, under: Sequence[str]) -> str:
 
 def _text(value: Any) -> str:
     return "(none)" if value is None else written(value)
+
+
+def coefficients(rows: Sequence[Mapping[str, Any]], formula: str, level: float) -> AnyChart:
+    """The coefficients of a regression with their intervals, and a line at 0."""
+    base = alt.Chart(alt.InlineData(values=list(rows))).encode(
+        y=alt.Y("term:N", sort=[row["term"] for row in rows], title=None)
+    )
+    lines = base.mark_rule().encode(x=alt.X("low:Q", title=f"coefficient, {level:.0%} interval"), x2="high:Q")
+    zero = alt.Chart(alt.InlineData(values=[{"zero": 0}])).mark_rule(strokeDash=[4, 4]).encode(x="zero:Q")
+    drawn = zero + lines + base.mark_point(filled=True, size=60).encode(x="estimate:Q")
+    return drawn.properties(title=formula, width=480)
