@@ -108,7 +108,7 @@ attributes:
   id: {role: identifier}
   age: {role: quasi-identifier, hierarchy: {intervals: [10, 20]}}
   sex: {role: quasi-identifier, hierarchy: suppress}
-  income: {role: sensitive}
+  income: {role: sensitive, protect: {diversity: {l: 3}}}
 models: [{k-anonymity: {k: 20}}]
 method: {full-domain: {loss: loss, suppression: 0.05}}
 """
