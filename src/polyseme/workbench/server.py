@@ -41,8 +41,8 @@ _log = logging.getLogger(__name__)
 _LOOPBACK = "127.0.0.1"
 _WATCHED = 0.7
 """Seconds between two looks at the policy file."""
-_SHARED = {"dom.js": "admin", "icon.svg": "admin"}
-"""Files of other pages that this one uses too."""
+_SHARED = ("dom.js", "icon.svg")
+"""Files of the collector's page that this one uses too."""
 _TYPES = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml", ".html": "text/html"}
 T = TypeVar("T")
 
@@ -71,6 +71,7 @@ class Workbench:
         routes = [
             Route("/", self.page),
             Route("/workbench/{name}", self.page),
+            Route("/admin/{name}", self.page),
             Route("/api/state", self.guarded(self.state)),
             Route("/api/events", self.events),
             Route("/api/tables", self.guarded(self.tables)),
@@ -495,8 +496,10 @@ class Workbench:
         """The page, its modules and its styles: no data, no token."""
         name = request.path_params.get("name", "index.html")
         kind = _TYPES.get(PurePath(name).suffix)
-        folder = resources.files("polyseme.web").joinpath(_SHARED.get(name, "workbench"))
-        if kind is None or name not in {item.name for item in folder.iterdir()}:
+        shared = request.url.path.startswith("/admin/")
+        folder = resources.files("polyseme.web").joinpath("admin" if shared else "workbench")
+        known = _SHARED if shared else {item.name for item in folder.iterdir()}
+        if kind is None or name not in known:
             return _problem(*problem(404, "There is nothing here"))
         content = folder.joinpath(name).read_text(encoding="utf-8")
         return Response(content, media_type=kind)

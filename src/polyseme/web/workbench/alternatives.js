@@ -2,7 +2,7 @@
 
 import { get, post } from "./api.js";
 import { app, edit, receiptOf, render as again, show } from "./app.js";
-import { h } from "./dom.js";
+import { h } from "../admin/dom.js";
 import { listed, percent } from "./words.js";
 
 export const heading = "Other ways to publish it";

@@ -1,7 +1,7 @@
 /** The page: state, steps, receipt, history. A screen is a module with `render`; it has no state that the policy lacks. */
 
 import { Gone, Refused, follow, get, post, takeToken } from "./api.js";
-import { h } from "./dom.js";
+import { h } from "../admin/dom.js";
 import * as alternatives from "./alternatives.js";
 import * as columns from "./columns.js";
 import * as downloads from "./downloads.js";
@@ -111,7 +111,7 @@ export const troubles = (problems) =>
     "ul",
     { class: "troubles" },
     ...problems.map(({ where, what, hint, line }) =>
-      h("li", {}, where && h("code", {}, where), where && " ", what, line && h("span", { class: "quiet" }, ` (line ${line} of the policy)`), hint && h("p", { class: "quiet" }, hint)),
+      h("li", {}, where && h("code", {}, where), where && " ", what, line !== null && h("span", { class: "quiet" }, ` (line ${line} of the policy)`), hint && h("p", { class: "quiet" }, hint)),
     ),
   );
 
@@ -195,7 +195,7 @@ function showDrawer() {
   };
   drawer.replaceChildren(
     h("div", { class: "row" }, h("h2", {}, policy.path), h("button", { class: "primary", click: () => void save() }, "Save")),
-    policy.problems.length > 0 && troubles(policy.problems),
+    policy.problems.length > 0 ? troubles(policy.problems) : "",
     h("div", { class: "editor" }, h("div", { class: "numbers", "aria-hidden": "true" }, ...lines), area),
   );
 }

@@ -1,6 +1,6 @@
 /** Charts as SVG: how often attackers guess right, and estimates with their intervals. A table of the numbers is beside each. */
 
-import { h, s } from "./dom.js";
+import { h, s } from "../admin/dom.js";
 import { count, percent } from "./words.js";
 
 /** @typedef {import("./api.js").Attacker} Attacker */

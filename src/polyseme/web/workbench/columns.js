@@ -2,7 +2,7 @@
 
 import { get } from "./api.js";
 import { app, edit, receiptOf, render as again, show } from "./app.js";
-import { h } from "./dom.js";
+import { h } from "../admin/dom.js";
 import { ROLES, count, place } from "./words.js";
 
 export const heading = "What are the columns?";

@@ -2,7 +2,7 @@
 
 import { download, get, post } from "./api.js";
 import { app, receiptOf, render as again, show } from "./app.js";
-import { h } from "./dom.js";
+import { h } from "../admin/dom.js";
 
 export const heading = "Download";
 

@@ -3,7 +3,7 @@
 import { get, post } from "./api.js";
 import { app, edit, receiptOf, render as again, show, troubles } from "./app.js";
 import { attackersChart } from "./charts.js";
-import { h } from "./dom.js";
+import { h } from "../admin/dom.js";
 import { count, percent, place } from "./words.js";
 
 /** @typedef {import("./api.js").Outlook} Outlook @typedef {import("./api.js").Card} Card @typedef {import("./api.js").Step} Step */
@@ -117,6 +117,7 @@ function slider({ id, label, value, low, high, step = 1, words, changes, said })
 
 /** @param {Card} card */
 function numbers(card) {
+  /** @type {Node[]} */
   const parts = [attackersChart(card.attackers, Boolean(app.memory.old))];
   const [, marginal, conditional] = card.attackers;
   if (marginal && conditional && marginal.after !== null && conditional.after !== null && conditional.after <= marginal.after + 1e-9) parts.push(h("p", {}, "The published columns reveal nothing more."));

@@ -3,7 +3,7 @@
 import { get, post } from "./api.js";
 import { app, receiptOf, render as again, show } from "./app.js";
 import { estimatesChart } from "./charts.js";
-import { h } from "./dom.js";
+import { h } from "../admin/dom.js";
 import { count, percent } from "./words.js";
 
 export const heading = "What the release shows";

@@ -2,7 +2,7 @@
 
 import { get, post } from "./api.js";
 import { app, receiptOf, render, show, troubles } from "./app.js";
-import { h } from "./dom.js";
+import { h } from "../admin/dom.js";
 import { count, listed, percent, things } from "./words.js";
 
 export const heading = "Which table?";
@@ -81,6 +81,7 @@ export { screen as render };
 
 function screen() {
   const { table } = app.state;
+  /** @type {Node[]} */
   const parts = [h("p", {}, "The table is read where it is. Nothing is uploaded, and nothing is copied."), render_list()];
   if (!table) return h("div", {}, ...parts);
   if (table.problems.length) parts.push(h("div", { class: "notice" }, h("p", {}, h("strong", {}, `${table.path} cannot be read.`)), troubles(table.problems)));

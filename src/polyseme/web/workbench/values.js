@@ -2,7 +2,7 @@
 
 import { get, post } from "./api.js";
 import { app, edit, receiptOf, render as again, show, troubles } from "./app.js";
-import { h } from "./dom.js";
+import { h } from "../admin/dom.js";
 import { count, place, things } from "./words.js";
 
 export const heading = "How can values be generalized?";
