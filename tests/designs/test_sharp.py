@@ -189,7 +189,7 @@ def simulated(design, counts, repeats, seed):
     """Squared errors of the shares, times the number of records, by the estimator `ml`: (repeats,)."""
     rng, mechanism, records = np.random.default_rng(seed), Mechanism(design), counts.sum()
     sets, channel = mechanism.channel()
-    channel /= channel.sum(axis=1, keepdims=True)
+    channel = channel / channel.sum(axis=1, keepdims=True)
     found = []
     for _ in range(repeats):
         drawn = rng.multinomial(counts, channel).sum(axis=0)
