@@ -22,9 +22,9 @@ STEPS = 1 << 20
 QUANTILES = 1_000
 
 
-def replications(count: int) -> range:
+def replications(first: int, end: int | None = None) -> range:
     """Seeds of simulations that are counted together: no example of a law, and nothing that could be shrunk."""
-    return range(count)
+    return range(first) if end is None else range(first, end)
 
 
 seeds = st.integers(0, 2**32 - 1)
