@@ -436,7 +436,7 @@ def _kept_groups(tally: pl.DataFrame, keys: list[str], wildcard: bool) -> tuple[
 
 
 def _suppressed(table: pl.DataFrame, keys: list[str]) -> pl.Expr:
-    kinds = table.schema  # made anew each time that it is asked for
+    kinds = table.schema  # polars makes it again at each access
     if not keys or not all(kinds[key] in _TEXTS for key in keys):
         return pl.lit(False)
     return pl.all_horizontal((pl.col(key).cast(pl.String) == SUPPRESSED).fill_null(False) for key in keys)

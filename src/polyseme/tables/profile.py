@@ -339,7 +339,7 @@ class Profile(Wrapped):
 
 
 class _Cut:
-    """Batches cut anew: a reader may cut other columns into other batches."""
+    """Batches in other sizes: a reader may cut other columns into other batches."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
         self._batches, self._rest = batches, list[pa.RecordBatch]()

@@ -429,7 +429,7 @@ class RegressionScene:
 
 
 def simulate_regression(scene: RegressionScene, releases: int, seed: int) -> list[Found]:
-    """How the intervals of coefficients did, for both targets; records are drawn anew each time.
+    """How the intervals of coefficients did, for both targets; each release has new records.
 
     Their widths are those of the fit to the true values, whose ratio is the answer `width`.
     """
